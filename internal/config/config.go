@@ -1,0 +1,236 @@
+// Package config reads the one file that says how a Paidonce runs:
+// paidonce.yaml, or what --config names.
+//
+// What it guarantees:
+//
+//   - Every value can be set by an environment variable, [Variable] says which.
+//   - A text value may be taken from the environment (${NAME}) or from a file
+//     (file:path), so that no secret needs to stand in the YAML.
+//   - All problems are reported at once, each with the place where it stands.
+//     A key that is not known, a value of the wrong type, a gateway that does
+//     not exist, a secret that cannot be one: each is a problem, and the
+//     program does not start with any.
+//   - No problem, and no way of printing a [Config], shows a secret.
+//
+// The rest of the program gets values from here and never reads the
+// environment or the file itself.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/paidonce/paidonce/gateway"
+)
+
+// DefaultFile is the file that is read, from the working directory, when no
+// other is named.
+const DefaultFile = "paidonce.yaml"
+
+// Config is everything that can be set. Load fills in the defaults, so a field
+// is what the program uses. The tag env names a variable that differs from the
+// usual mapping, help is the line of the reference (see [Reference]).
+type Config struct {
+	DatabaseURL string `yaml:"database_url" secret:"url" help:"Postgres 15 or newer, e.g. postgres://user:password@host/database. Needed by everything but dev and the offline commands"`
+	DirectURL   string `yaml:"direct_url" secret:"url" help:"the same database without PgBouncer in between; used by migrate. Default: database_url"`
+	Listen      string `yaml:"listen" help:"address of serve: /webhooks/{source} and /v1"`
+	AdminListen string `yaml:"admin_listen" help:"address of serve for /healthz, /readyz and /metrics; keep it private. off: none"`
+
+	// TrustedProxyHeader is empty unless a proxy of ours sets it: everybody
+	// else could write into it what they like.
+	TrustedProxyHeader string `yaml:"trusted_proxy_header" help:"header in which your own proxy writes the sender's address, e.g. X-Forwarded-For (its last element counts). Default: none, the connection's address"`
+
+	Log       Log       `yaml:"log"`
+	Pool      Pool      `yaml:"pool"`
+	Limits    Limits    `yaml:"limits"`
+	Workers   Workers   `yaml:"workers"`
+	Retention Retention `yaml:"retention"`
+
+	// Accounts are the merchants, by name. A name stands in the rows of the
+	// database and is never changed.
+	Accounts map[string]Account `yaml:"accounts" help:"the merchants, by name"`
+
+	origin *origin // where things stand in the file; nil for a Config made by hand
+}
+
+// Log says what is logged, to stderr.
+type Log struct {
+	Level  string `yaml:"level" help:"debug, info, warn or error"`
+	Format string `yaml:"format" help:"json or text"`
+}
+
+// Pool sizes the connections to Postgres. A server process opens at most Serve,
+// a worker process at most Work, plus one for migrate; Postgres must allow
+// (instances of serve × Serve) + (instances of work × Work) + some for people.
+type Pool struct {
+	Serve            int           `yaml:"serve" help:"most connections of one serve process"`
+	Work             int           `yaml:"work" help:"most connections of one work process. Default: workers.count + 8"`
+	StatementTimeout time.Duration `yaml:"statement_timeout" help:"longest time of one SQL statement"`
+	LockTimeout      time.Duration `yaml:"lock_timeout" help:"longest wait for a lock of the database; tried again inside, then 503"`
+	PgBouncer        bool          `yaml:"pgbouncer" help:"database_url goes through PgBouncer in transaction mode: no prepared statements, no LISTEN; set the timeouts with ALTER ROLE. Needs direct_url"`
+}
+
+// Limits bound what a sender can make the server do.
+type Limits struct {
+	MaxBody           int64         `yaml:"max_body" help:"largest body of a webhook, in bytes (or 512KiB, 1MiB); a source can set its own"`
+	MaxHeader         int64         `yaml:"max_header" help:"largest head of a request, in bytes"`
+	HeaderTimeout     time.Duration `yaml:"header_timeout" help:"time to send the head of a request"`
+	ReadTimeout       time.Duration `yaml:"read_timeout" help:"time to send a whole request; beyond: 408"`
+	IdleTimeout       time.Duration `yaml:"idle_timeout" help:"how long an idle connection is kept"`
+	RefusalsPerMinute int           `yaml:"refusals_per_minute" help:"bad signatures per address and minute before 401 becomes 429"`
+	ShutdownTimeout   time.Duration `yaml:"shutdown_timeout" help:"time for open requests and calls to finish after SIGTERM"`
+}
+
+// Workers sizes a process that tells merchants what to do.
+type Workers struct {
+	Count       int    `yaml:"count" help:"effects that one work process handles at once"`
+	AdminListen string `yaml:"admin_listen" help:"address of work for /healthz, /readyz and /metrics. off: none"`
+}
+
+// Retention says how long rows are kept.
+type Retention struct {
+	Payloads time.Duration `yaml:"payloads" help:"how long raw bodies are kept (e.g. 90d). Those of events that are waiting, flagged, quarantined or ignored stay until that is resolved"`
+}
+
+// Account is one merchant.
+type Account struct {
+	APIKeys  []APIKey                  `yaml:"api_keys" help:"keys of the merchant's own API"`
+	Callback Callback                  `yaml:"callback"`
+	Sources  map[string]gateway.Source `yaml:"sources" help:"webhook endpoints by id: POST /webhooks/{id}. An id is unique over all accounts and never changes"`
+}
+
+// APIKey is one key of /v1. The key itself is never stored.
+type APIKey struct {
+	Name   string   `yaml:"name" json:"name" help:"for people and logs"`
+	SHA256 string   `yaml:"sha256" json:"sha256" help:"SHA-256 of the key, in hex: printf %s KEY | sha256sum"`
+	Roles  []string `yaml:"roles" json:"roles" help:"what it may do: read, write"`
+}
+
+// Callback is where a merchant is told to fulfil, hold, release or revoke.
+type Callback struct {
+	URL          string        `yaml:"url" help:"gets a signed POST for every effect"`
+	Secret       Secret        `yaml:"secret" secret:"all" help:"signs it (Standard Webhooks): whsec_ and 24 to 64 bytes in base64"`
+	AllowPrivate bool          `yaml:"allow_private" help:"allow http, and loopback and private addresses"`
+	Timeout      time.Duration `yaml:"timeout" help:"time for the merchant to answer, at most 10s"`
+}
+
+// Roles that an API key can have.
+const (
+	RoleRead  = "read"
+	RoleWrite = "write"
+)
+
+// MaxCallbackTimeout is the longest a callback may take: half of the time for
+// which a worker claims an effect, so that a claim never ends during a call.
+const MaxCallbackTimeout = 10 * time.Second
+
+// Defaults returns a Config in which everything that has a default has it.
+func Defaults() *Config {
+	return &Config{
+		Listen:      ":8080",
+		AdminListen: "127.0.0.1:9090",
+		Log:         Log{Level: "info", Format: "json"},
+		Pool: Pool{
+			Serve:            16,
+			StatementTimeout: 10 * time.Second,
+			LockTimeout:      time.Second,
+		},
+		Limits: Limits{
+			MaxBody:           1 << 20,
+			MaxHeader:         64 << 10,
+			HeaderTimeout:     5 * time.Second,
+			ReadTimeout:       15 * time.Second,
+			IdleTimeout:       2 * time.Minute,
+			RefusalsPerMinute: 60,
+			ShutdownTimeout:   20 * time.Second,
+		},
+		Workers:   Workers{Count: 16, AdminListen: "127.0.0.1:9091"},
+		Retention: Retention{Payloads: 90 * 24 * time.Hour},
+	}
+}
+
+// Load reads the file at path and the environment. With an empty path it reads
+// DefaultFile if there is one, and the environment alone otherwise. The error
+// joins all problems, each one line that starts with its place; see [Problem].
+func Load(path string, getenv func(string) string) (*Config, error) {
+	name := path
+	if name == "" {
+		name = DefaultFile
+	}
+	data, err := os.ReadFile(name)
+	switch {
+	case err == nil:
+		return Parse(name, data, getenv)
+	case path == "" && errors.Is(err, fs.ErrNotExist):
+		return Parse("", nil, getenv)
+	default:
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+}
+
+// Parse is Load for a file that has been read: name stands in problems, and
+// its folder is where file:relative/path starts.
+func Parse(name string, data []byte, getenv func(string) string) (*Config, error) {
+	c := Defaults()
+	d := newDecoder(name, getenv)
+	c.origin = &d.origin
+	if root, ok := d.parse(data); ok {
+		d.config(c, root)
+	}
+	c.derive()
+	if err := inOrder(append(d.problems, c.check()...)); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// derive fills in what follows from other values.
+func (c *Config) derive() {
+	if c.Pool.Work == 0 {
+		c.Pool.Work = c.Workers.Count + 8
+	}
+	if c.DirectURL == "" {
+		c.DirectURL = c.DatabaseURL
+	}
+	for name, account := range c.Accounts {
+		if account.Callback.Timeout == 0 {
+			account.Callback.Timeout = MaxCallbackTimeout
+		}
+		for id, source := range account.Sources {
+			source.Account, source.ID = name, id
+			if source.MaxBody == 0 {
+				source.MaxBody = c.Limits.MaxBody
+			}
+			account.Sources[id] = source
+		}
+		c.Accounts[name] = account
+	}
+}
+
+// File returns the name of the file that was read, empty if there was none.
+func (c *Config) File() string {
+	if c.origin == nil {
+		return ""
+	}
+	return c.origin.file
+}
+
+// Sources returns the sources of all accounts, by id, with their Account and
+// ID set.
+func (c *Config) Sources() map[string]gateway.Source {
+	all := make(map[string]gateway.Source)
+	for _, account := range c.Accounts {
+		maps.Copy(all, account.Sources)
+	}
+	return all
+}
+
+// AccountNames returns the names of the accounts, sorted.
+func (c *Config) AccountNames() []string {
+	return slices.Sorted(maps.Keys(c.Accounts))
+}
