@@ -1,0 +1,191 @@
+package order
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Amount is money: minor units of an ISO 4217 currency.
+type Amount struct {
+	Minor    int64  `json:"minor"`
+	Currency string `json:"currency"`
+}
+
+// compare orders amounts by number, then currency: any total order makes the greatest one a join.
+func (a Amount) compare(b Amount) int {
+	return cmp.Or(cmp.Compare(a.Minor, b.Minor), cmp.Compare(a.Currency, b.Currency))
+}
+
+// Command is what the merchant says through our own API (source "api").
+type Command struct {
+	Register *Amount `json:"register,omitempty"` // the order's total
+
+	// Details is what else the merchant said when registering (items, metadata): a JSON object, kept, never folded.
+	Details json.RawMessage `json:"details,omitempty"`
+
+	Cancel bool `json:"cancel,omitempty"`
+}
+
+// Event is one thing that somebody says happened, in our terms. A gateway fills it from bytes that its signature
+// covers, and from nothing else.
+type Event struct {
+	ID   string `json:"id"` // never changes, also not over retries
+	Type string `json:"type,omitempty"`
+
+	// At is the sender's own time; events of one time are ordered by ID. Zero: unknown.
+	At time.Time `json:"at,omitzero"`
+
+	// Realm is the name space of payment ids: "stripe:live", "stripe:acct_1:live", "adyen:test".
+	Realm string `json:"realm,omitempty"`
+
+	// Payment is every id under which the event knows its one payment, the main one first. Empty: it is about none.
+	Payment []string `json:"payment,omitempty"`
+
+	// Reference is the merchant's name of the order, if the event carries one, and Strength how far it is to be believed.
+	Reference string   `json:"reference,omitempty"`
+	Strength  Strength `json:"strength,omitempty"`
+
+	Facts []Fact `json:"facts,omitempty"` // all about that one payment
+
+	// Own is the payment's own amount (of the intent, of the authorisation), never that of a capture or a refund.
+	Own *Amount `json:"own,omitempty"`
+
+	Command *Command `json:"command,omitempty"`
+
+	// Ignored says in a code word why the event carries no fact: unknown_type, no_money, …
+	Ignored string `json:"ignored,omitempty"`
+
+	// Broken says in a short sentence why the facts of a signed event cannot be read.
+	Broken string `json:"broken,omitempty"`
+}
+
+// Validate returns what is wrong with e, or nil: a fact that [Fact.Validate] refuses, facts without a payment, an id or
+// a reference that is not text, an amount or a time that none can be.
+func (e Event) Validate() error {
+	errs := make([]error, 0, len(e.Facts)+1)
+	for _, f := range e.Facts {
+		errs = append(errs, f.Validate())
+	}
+	switch {
+	case e.ID == "" || !isText(e.ID):
+		errs = append(errs, errors.New("order: event without a readable id"))
+	case len(e.Facts) > 0 && len(e.Payment) == 0:
+		errs = append(errs, errors.New("order: facts about no payment"))
+	case !e.At.IsZero() && (e.At.Year() < 1970 || e.At.Year() > 9999):
+		errs = append(errs, fmt.Errorf("order: event of the year %d", e.At.Year()))
+	case !isText(e.Reference):
+		errs = append(errs, errors.New("order: reference is not text"))
+	case e.Strength > StrengthPerson:
+		errs = append(errs, fmt.Errorf("order: unknown strength %d", e.Strength))
+	case e.Own != nil && !e.Own.countable():
+		errs = append(errs, fmt.Errorf("order: own amount %d %s", e.Own.Minor, e.Own.Currency))
+	}
+	for _, id := range e.Payment {
+		if id == "" || !isText(id) {
+			errs = append(errs, fmt.Errorf("order: payment id %q", id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// countable reports whether a is an amount of money that a payment or an order can be about.
+func (a Amount) countable() bool { return a.Minor >= 0 && a.Minor < All && isCurrency(a.Currency) }
+
+// Strength is how far a reference is to be believed. The zero value is no reference.
+type Strength uint8
+
+// The strengths, rising.
+const (
+	StrengthModification Strength = iota + 1 // of a capture, refund or dispute
+	StrengthPayment                          // of the payment's own event: creation, authorisation
+	StrengthPerson                           // a person linked it
+)
+
+var strengthNames = [...]string{"", "modification", "payment", "person"}
+
+// String returns the strength's name; "" for no strength.
+func (s Strength) String() string {
+	if int(s) < len(strengthNames) {
+		return strengthNames[s]
+	}
+	return fmt.Sprintf("strength(%d)", uint8(s))
+}
+
+// MarshalText returns the strength's name.
+func (s Strength) MarshalText() ([]byte, error) {
+	if int(s) >= len(strengthNames) {
+		return nil, fmt.Errorf("order: unknown strength %d", uint8(s))
+	}
+	return []byte(strengthNames[s]), nil
+}
+
+// UnmarshalText reads what MarshalText writes, and refuses everything else.
+func (s *Strength) UnmarshalText(text []byte) error {
+	for i, name := range strengthNames {
+		if string(text) == name {
+			*s = Strength(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("order: unknown strength %q", text)
+}
+
+// Link says which order a payment belongs to, and who said so. The zero value is no link.
+type Link struct {
+	Ref      string   `json:"ref,omitempty"` // the merchant's reference
+	Strength Strength `json:"strength,omitempty"`
+	At       int64    `json:"at,omitempty"`    // of the event, in microseconds since the Unix epoch; 0: unknown, later than every known time
+	Event    string   `json:"event,omitempty"` // its id, as the gateway gave it
+}
+
+// Join returns the link that holds of the two: the stronger, among equals the earlier, then the lesser event id.
+func (l Link) Join(m Link) Link {
+	if m.compare(l) > 0 {
+		return m
+	}
+	return l
+}
+
+// compare orders links by how much they hold. The reference comes last: one event id may have been used for two
+// references, and then arrival must not decide either.
+func (l Link) compare(m Link) int {
+	known := func(at int64) int {
+		if at == 0 {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(l.Strength, m.Strength),
+		cmp.Compare(known(l.At), known(m.At)),
+		cmp.Compare(m.At, l.At),
+		cmp.Compare(m.Event, l.Event),
+		cmp.Compare(m.Ref, l.Ref),
+	)
+}
+
+// link returns what e says about the order of its payment.
+func (e Event) link() Link {
+	if e.Reference == "" || !isText(e.Reference) {
+		return Link{}
+	}
+	l := Link{Ref: e.Reference, Strength: max(e.Strength, StrengthModification), Event: BaseID(e.ID)}
+	if !e.At.IsZero() {
+		l.At = e.At.UnixMicro()
+	}
+	return l
+}
+
+// BaseID returns the event id as its sender gave it. An id that came again with other facts is stored as "{id}#{hash}",
+// the hash in hexadecimal; which of the two got the suffix depends on arrival, so nothing that joins may look at it.
+func BaseID(id string) string {
+	i := strings.LastIndexByte(id, '#')
+	if i <= 0 || len(id)-i <= 8 || strings.Trim(id[i+1:], "0123456789abcdef") != "" {
+		return id
+	}
+	return id[:i]
+}
