@@ -1,0 +1,218 @@
+package store
+
+import (
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/paidonce/paidonce/order"
+)
+
+// fold takes the events one after another: facts into payments, payments into orders, orders into what is owed. It
+// fills each item's result and returns the drain jobs that the orders' promises ask for.
+func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
+	for _, o := range bt.orders {
+		o.rows = map[int]rowCause{}
+		o.in.Payments = map[string]*order.Ledger{}
+	}
+	touched := map[*lockedOrder]bool{}
+	for _, it := range items {
+		moved := map[*lockedOrder]bool{}
+		var main *lockedOrder
+		if it.comp >= 0 {
+			c := comps[it.comp]
+			if !c.placed {
+				c.placed = true
+				bt.place(c, moved)
+			}
+			c.keep.ledger.JoinEvent(it.Event.Event)
+			c.keep.dirty = true
+			main = bt.orders[orderKey{c.keep.account, c.keep.order}]
+			if main != nil && c.create {
+				main.in.Create = true
+			}
+		}
+		if it.Command != nil {
+			main = bt.command(it)
+		}
+		s.settleItem(bt, it, main, moved)
+		for o := range moved {
+			touched[o] = true
+		}
+	}
+	var jobs []job
+	for o := range touched {
+		if at, ok := o.wakeAfterIngest(bt.now); ok {
+			jobs = append(jobs, job{DrainArgs{o.account, o.id}, at})
+		}
+	}
+	return jobs
+}
+
+// settleItem moves the orders that an event touches and says what it did.
+func (s *Store) settleItem(bt *batch, it *item, main *lockedOrder, moved map[*lockedOrder]bool) {
+	if main != nil {
+		moved[main] = true
+		main.used = true
+		it.res.Order, it.res.Before, it.res.NewOrder = main.id, main.book.Version, main.isNew && main.rows[1].item == nil
+		if main.isNew && main.rows[1].item == nil {
+			main.rows[1] = rowCause{it, main.book.View}
+		}
+	}
+	for o := range moved {
+		causes := order.CausesOf(it.Event.Event)
+		if o != main {
+			o.used = true
+			causes = order.CauseLink
+		}
+		s.step(bt, o, it, causes)
+	}
+	if main != nil {
+		it.res.After = main.book.Version
+	}
+	it.res.Outcome, it.res.Reason = it.outcome(main)
+}
+
+// step folds an order anew and lets its book plan.
+func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
+	if it.id != it.ID {
+		o.in.Marks |= order.FlagIDReused
+	}
+	clear(o.in.Payments)
+	for _, p := range o.payments {
+		o.in.Payments[p.name()] = p.ledger
+	}
+	from, view := o.book.View.State, o.in.View()
+	if order.Unexpected(from, view.State, causes) {
+		o.in.Marks |= order.FlagUnexpectedMove
+		view = o.in.View()
+		s.opts.Logger.Error("unexpected move", slog.String("account", o.account), slog.String("order", o.ref),
+			slog.String("event_id", it.id), slog.String("from", string(from)), slog.String("to", string(view.State)))
+	}
+	before := o.book.Version
+	o.book.Step(it.Type, view, bt.now)
+	for v := before + 1; v <= o.book.Version; v++ {
+		o.rows[v] = rowCause{it, view}
+	}
+}
+
+// place decides which order the payment of a component belongs to. The strongest reference wins; a payment leaves a
+// stub freely, but stays on a registered order unless a person links it, and then both orders are flagged.
+func (bt *batch) place(c *component, moved map[*lockedOrder]bool) {
+	stood := c.standing(bt.orders)
+	registered := 0
+	for _, o := range stood {
+		if o.book.View.Registered {
+			registered++
+		}
+		moved[o] = true
+	}
+	person := c.link.Strength == order.StrengthPerson
+	if registered > 1 && !person {
+		// Two payments, each on a registered order, turn out to be one: neither is taken from its order.
+		for _, o := range stood {
+			if o.book.View.Registered {
+				o.in.Marks |= order.FlagReferenceConflict
+			}
+		}
+		return
+	}
+	c.merge()
+	for _, o := range stood {
+		for _, p := range c.found {
+			delete(o.payments, p.id)
+		}
+	}
+	c.keep.ledger.Link = c.link
+	to := bt.byRef[orderRef{c.keep.account, c.link.Ref}]
+	if !person {
+		for _, o := range stood {
+			if !o.book.View.Registered || o == to {
+				continue
+			}
+			o.in.Marks |= order.FlagReferenceConflict
+			if to != nil && (!to.isNew || to.used) {
+				to.in.Marks |= order.FlagReferenceConflict
+				moved[to] = true
+			}
+			to = o
+			break
+		}
+	}
+	if to == nil && len(stood) > 0 {
+		to = stood[0]
+	}
+	c.keep.order = uuid.Nil
+	if to != nil {
+		c.keep.order = to.id
+		to.payments[c.keep.id] = c.keep
+		moved[to] = true
+	}
+	c.keep.dirty = true
+}
+
+// command applies what the merchant says about an order through its own API.
+func (bt *batch) command(it *item) *lockedOrder {
+	o := bt.byRef[orderRef{it.Account, it.Reference}]
+	if o == nil {
+		return nil
+	}
+	if r := it.Command.Register; r != nil && !o.in.Registered {
+		o.in.Registered, o.in.Total, o.in.Currency = true, r.Minor, r.Currency
+		o.details = it.Command.Details
+	}
+	if it.Command.Cancel {
+		o.in.Canceled = true
+	}
+	return o
+}
+
+// outcome says what an event did to the order that it concerns.
+func (it *item) outcome(o *lockedOrder) (Outcome, string) {
+	for _, f := range it.Facts {
+		switch f.Misfit {
+		case order.MisfitMode:
+			return Flagged, ReasonModeMismatch
+		case order.MisfitAccount:
+			return Flagged, ReasonAccountMismatch
+		}
+	}
+	switch {
+	case o == nil && it.OnUnknown == OnUnknownIgnore && it.Reference != "":
+		return Ignored, ReasonUnknownOrder
+	case o == nil:
+		return Waiting, ReasonNoReference
+	case it.id != it.ID:
+		return Flagged, ReasonIDReused
+	case !o.book.View.Registered:
+		return Waiting, ReasonUnregistered
+	}
+	for _, f := range it.Facts {
+		if f.Currency != "" && f.Currency != o.book.View.Currency {
+			return Flagged, ReasonCurrencyMismatch
+		}
+	}
+	if it.res.After == it.res.Before && !it.res.NewOrder {
+		return NoChange, ReasonAlreadyKnown
+	}
+	return Applied, ""
+}
+
+// transitions are the new versions of an order, as Options.InTx sees them.
+func (o *lockedOrder) transitions() []Transition {
+	var out []Transition
+	add := func(r *order.Row) {
+		t := Transition{Account: o.account, Order: o.id, Ref: o.ref, Version: r.Version, From: string(r.From), To: string(r.To)}
+		if c := o.rows[r.Version]; c.item != nil {
+			t.Source, t.EventID = c.item.Source, c.item.id
+		}
+		out = append(out, t)
+	}
+	if o.isNew {
+		add(&order.Row{Version: 1, To: order.StatePending})
+	}
+	for _, r := range o.book.New() {
+		add(r)
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+// Queue is the River queue of drain jobs.
+const Queue = river.QueueDefault
+
+// DrainMaxAttempts is how often River tries a drain job. A job that is given up loses nothing: the order's wake_at
+// lapses and the ticker asks for another.
+const DrainMaxAttempts = 5
+
+// DrainArgs asks a worker to look at one order. Jobs are plain, not unique: unique ones swallow wake-ups while the
+// running job backs off, and lock existing rows against River's own completer.
+type DrainArgs struct {
+	Account string    `json:"account_id"`
+	Order   uuid.UUID `json:"order_id"`
+}
+
+// Kind implements river.JobArgs.
+func (DrainArgs) Kind() string { return "drain" }
+
+// job is a drain job that a transaction owes the queue; at zero means now.
+type job struct {
+	DrainArgs
+	at time.Time
+}
+
+// quietDriver keeps River's insert path from sending its NOTIFY as a round trip of its own; queueBell puts it
+// into the last pipeline instead.
+type quietDriver struct{ *riverpgxv5.Driver }
+
+func (quietDriver) SupportsListenNotify() bool { return false }
+func (quietDriver) SupportsListener() bool     { return false }
+
+func newQueue(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
+	c, err := river.NewClient(quietDriver{riverpgxv5.New(pool)}, &river.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("insert-only River client: %w", err)
+	}
+	return c, nil
+}
+
+// enqueue inserts jobs in tx: one round trip, whatever their number.
+func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, jobs []job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	params := make([]river.InsertManyParams, len(jobs))
+	for i, j := range jobs {
+		params[i] = river.InsertManyParams{Args: j.DrainArgs, InsertOpts: &river.InsertOpts{
+			Queue: Queue, MaxAttempts: DrainMaxAttempts, ScheduledAt: j.at,
+		}}
+	}
+	if _, err := s.queue.InsertManyTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("enqueue %d drain jobs: %w", len(jobs), err)
+	}
+	return nil
+}
+
+// bellInterval is the least time between two notifications of one process: workers poll as well, so the bell only
+// shortens the wait of an idle queue.
+const bellInterval = 25 * time.Millisecond
+
+// bell limits how often a process notifies the workers.
+type bell struct {
+	every time.Duration
+	mu    sync.Mutex
+	last  time.Time // by the database's clock
+}
+
+// rings reports whether a transaction that reads now on the database's clock should notify.
+func (b *bell) rings(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d := now.Sub(b.last); d >= 0 && d < b.every {
+		return false
+	}
+	b.last = now
+	return true
+}
+
+// queueBell tells listening workers, at commit, that a job is there. The topic and payload are River's.
+func queueBell(b *pgx.Batch) {
+	b.Queue(`SELECT pg_notify(current_schema() || '.river_insert', $1)`, `{"queue": "`+Queue+`"}`)
+}

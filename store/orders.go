@@ -1,0 +1,292 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paidonce/paidonce/order"
+)
+
+// rowCause is what stands behind a new row of order_transitions: the event, and the view that it led to.
+type rowCause struct {
+	item *item
+	view order.View
+}
+
+type orderKey struct {
+	account string
+	id      uuid.UUID
+}
+
+func (k orderKey) compare(l orderKey) int {
+	return cmp.Or(cmp.Compare(k.account, l.account), bytes.Compare(k.id[:], l.id[:]))
+}
+
+// lockedOrder is an order under its row lock: its inputs, what the fold said at its version, and its book.
+type lockedOrder struct {
+	orderKey
+	ref      string
+	in       order.Order // Payments is filled by apply only; the view of a drain comes from the row
+	details  json.RawMessage
+	payments map[uuid.UUID]*payment
+	book     *order.Book
+	wake     time.Time // zero: nobody has to look
+
+	read    int // version read under the lock
+	readIn  order.Order
+	readWk  time.Time
+	readTo  order.Told
+	isNew   bool // this transaction inserted the row
+	used    bool // an event of this batch concerns it
+	rows    map[int]rowCause // by version
+	touched bool // an input changed that shows in no version
+}
+
+const orderColumns = `o.account_id, o.id, o.external_ref, o.registered, o.total, o.currency, o.canceled, o.create_from_payment,
+	array_to_string(o.marks, ','), o.state, array_to_string(o.flags, ','), o.want, o.captured, o.refunded, o.lost, o.kept,
+	o.at_risk, o.authorized, o.told, o.fence, o.wake_at, o.version`
+
+func scanOrder(row pgx.CollectableRow) (*lockedOrder, error) {
+	var (
+		o            lockedOrder
+		total        *int64
+		currency     *string
+		marks, flags string
+		wake         *time.Time
+		v            order.View
+		told         order.Told
+		fence        int64
+	)
+	err := row.Scan(&o.account, &o.id, &o.ref, &o.in.Registered, &total, &currency, &o.in.Canceled, &o.in.Create,
+		&marks, &v.State, &flags, &v.Want, &v.Captured, &v.Refunded, &v.Lost, &v.Kept,
+		&v.AtRisk, &v.Authorized, &told, &fence, &wake, &o.read)
+	if err != nil {
+		return nil, err
+	}
+	if o.in.Marks, err = parseFlags(marks); err != nil {
+		return nil, err
+	}
+	if v.Flags, err = parseFlags(flags); err != nil {
+		return nil, err
+	}
+	if total != nil {
+		v.Registered, v.Total, v.Currency = true, *total, *currency
+	}
+	if o.in.Registered {
+		o.in.Total, o.in.Currency = v.Total, v.Currency
+	}
+	if wake != nil {
+		o.wake = *wake
+	}
+	o.readIn, o.readWk, o.readTo = o.in, o.wake, told
+	o.payments = map[uuid.UUID]*payment{}
+	o.book = order.NewBook(o.read, told, v, fence, nil)
+	return &o, nil
+}
+
+func parseFlags(s string) (order.Flags, error) {
+	if s == "" {
+		return 0, nil
+	}
+	return order.ParseFlags(strings.Split(s, ","))
+}
+
+const rowColumns = `t.version, t.from_state, t.to_state, t.cause, t.effect, t.effect_state, t.after, t.attempts, t.tried, t.fence,
+	t.claimed_until, t.next_at, t.last_error, t.why`
+
+// rowScan holds the destinations of rowColumns; all may be NULL where the row comes from a LEFT JOIN.
+type rowScan struct {
+	version, attempts                            *int
+	from, to, cause, effect, state, after, e, why *string
+	tried                                        *bool
+	fence                                        *int64
+	until, next                                  *time.Time
+}
+
+func (r *rowScan) dest() []any {
+	return []any{
+		&r.version, &r.from, &r.to, &r.cause, &r.effect, &r.state, &r.after, &r.attempts, &r.tried, &r.fence,
+		&r.until, &r.next, &r.e, &r.why,
+	}
+}
+
+func (r *rowScan) row() *order.Row {
+	if r.version == nil {
+		return nil
+	}
+	return &order.Row{
+		Version: *r.version, From: order.State(deref(r.from)), To: order.State(deref(r.to)), Cause: deref(r.cause),
+		Effect: order.Effect(deref(r.effect)), EffectState: order.EffectState(deref(r.state)), After: order.Told(deref(r.after)),
+		Attempts: deref(r.attempts), Tried: deref(r.tried), Fence: deref(r.fence),
+		ClaimedUntil: deref(r.until), NextAt: deref(r.next), LastError: deref(r.e), Why: deref(r.why),
+	}
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// orderSet names orders by id or by the merchant's reference; a statement takes it as parameters $1 to $4.
+type orderSet struct {
+	accounts    []string
+	ids         []pgtype.UUID
+	refAccounts []string
+	refs        []string
+}
+
+func (s *orderSet) add(k orderKey) {
+	s.accounts, s.ids = append(s.accounts, k.account), append(s.ids, pgUUID(k.id))
+}
+
+func (s *orderSet) empty() bool { return len(s.ids)+len(s.refs) == 0 }
+
+func (s *orderSet) args() []any { return []any{s.accounts, s.ids, s.refAccounts, s.refs} }
+
+const inOrderSet = ` IN (
+	SELECT a, i FROM unnest($1::text[], $2::uuid[]) AS x(a, i)
+	UNION
+	SELECT q.account_id, q.id FROM unnest($3::text[], $4::text[]) AS x(a, r)
+	JOIN orders q ON q.account_id = x.a AND q.external_ref = x.r) `
+
+const (
+	sqlLockOrders = `SELECT ` + orderColumns + ` FROM orders o WHERE (o.account_id, o.id)` + inOrderSet + `
+		ORDER BY o.account_id, o.id FOR NO KEY UPDATE OF o`
+	sqlClock    = `SELECT clock_timestamp()`
+	sqlOpenRows = `SELECT t.account_id, t.order_id, ` + rowColumns + `,
+			u.version, u.from_state, u.to_state, u.cause, u.effect, u.effect_state, u.after, u.attempts, u.tried, u.fence,
+			u.claimed_until, u.next_at, u.last_error, u.why
+		FROM order_transitions t
+		LEFT JOIN order_transitions u ON u.account_id = t.account_id AND u.order_id = t.order_id AND u.version = t.undoes
+		WHERE (t.account_id, t.order_id)` + inOrderSet + `AND t.effect_state IN ('open', 'claimed', 'dead')`
+)
+
+// lockedSet is what queueLock fills once its batch has been read.
+type lockedSet struct {
+	orders map[orderKey]*lockedOrder
+	now    time.Time // the database's clock, read after the last lock was granted
+}
+
+// queueLock locks the orders of set in key order and reads, by statements of their own that therefore start after the
+// locks were granted, the clock, what between queues (may be nil), and the open effects with the rows they undo.
+func (s *Store) queueLock(b *pgx.Batch, set *orderSet, between func(*lockedSet)) *lockedSet {
+	l := &lockedSet{orders: map[orderKey]*lockedOrder{}}
+	b.Queue(sqlLockOrders, set.args()...).Query(func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, scanOrder)
+		for _, o := range found {
+			o.book.MaxAttempts = s.opts.MaxAttempts
+			l.orders[o.orderKey] = o
+		}
+		return err
+	})
+	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&l.now) })
+	if between != nil {
+		between(l)
+	}
+	b.Queue(sqlOpenRows, set.args()...).Query(func(rows pgx.Rows) error {
+		var (
+			account    string
+			id         uuid.UUID
+			open, undo rowScan
+		)
+		dest := append([]any{&account, &id}, open.dest()...)
+		_, err := pgx.ForEachRow(rows, append(dest, undo.dest()...), func() error {
+			o := l.orders[orderKey{account, id}]
+			if o == nil {
+				return fmt.Errorf("open effect of order %s, which is not locked", id)
+			}
+			r := open.row()
+			r.Undoes = undo.row()
+			book := order.NewBook(o.book.Version, o.book.Told, o.book.View, o.book.Fence, r)
+			book.MaxAttempts = o.book.MaxAttempts
+			o.book = book
+			return nil
+		})
+		return err
+	})
+	return l
+}
+
+// lockOrders locks orders by id in one round trip; those that do not exist are missing from the result.
+func (s *Store) lockOrders(ctx context.Context, tx pgx.Tx, keys []orderKey) (*lockedSet, error) {
+	var set orderSet
+	for _, k := range keys {
+		set.add(k)
+	}
+	var b pgx.Batch
+	l := s.queueLock(&b, &set, nil)
+	if err := send(ctx, tx, &b); err != nil {
+		return nil, fmt.Errorf("lock %d orders: %w", len(keys), err)
+	}
+	return l, nil
+}
+
+// wakeAfterIngest applies the rule of a writer that is no drain: wake_at is a promise that only drains clear or move
+// later. It reports when a drain job must run, if the promise that stands does not cover it.
+func (o *lockedOrder) wakeAfterIngest(now time.Time) (at time.Time, enqueue bool) {
+	if open := o.book.Open; open != nil && open.EffectState == order.EffectClaimed {
+		return time.Time{}, false // a call is out: wake_at is its claim's end, and its settle plans again
+	}
+	due := o.book.Due()
+	if due.IsZero() {
+		return time.Time{}, false
+	}
+	if due.Before(now) {
+		due = now
+	}
+	if !o.wake.IsZero() && !o.wake.After(due) {
+		return time.Time{}, false
+	}
+	o.wake = due
+	return due, true
+}
+
+// changed reports whether the order's row differs from what was read.
+func (o *lockedOrder) changed() bool {
+	return o.isNew || o.touched || o.book.Version != o.read || o.book.Told != o.readTo || !o.wake.Equal(o.readWk) ||
+		o.in.Registered != o.readIn.Registered || o.in.Canceled != o.readIn.Canceled || o.in.Create != o.readIn.Create ||
+		o.in.Marks != o.readIn.Marks || !o.book.Clean()
+}
+
+func sortOrders(orders []*lockedOrder) {
+	slices.SortFunc(orders, func(a, b *lockedOrder) int { return a.compare(b.orderKey) })
+}
+
+// send runs one pipeline and waits for it: one round trip.
+func send(ctx context.Context, q interface {
+	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
+}, b *pgx.Batch,
+) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	return q.SendBatch(ctx, b).Close()
+}
+
+func pgUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }
+
+func nullTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func nullText(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
