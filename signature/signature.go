@@ -1,0 +1,181 @@
+// Package signature answers one question: are these bytes really from the
+// gateway?
+//
+// Each way of signing is a row of a table, a [Scheme]. A scheme belongs to a
+// family, which is code; the row says which header, which key, which encoding,
+// which parts of the request are signed. A gateway that signs like one we know
+// is another row, in table.go, and nothing else.
+//
+// The package is pure: no I/O, no clock, standard library only. Callers pass the
+// request as it was received, the secrets that are live and the time, so every
+// outcome can be written as a line of a test. It guarantees:
+//
+//   - nil means that a holder of one of the secrets signed what the scheme covers;
+//   - every other outcome is an [*Error] with a [Reason], and no error holds a
+//     secret, an expected digest or a byte of the request;
+//   - digests, tokens and passwords are compared in constant time, and as decoded
+//     bytes, never as text;
+//   - an empty or malformed secret verifies nothing;
+//   - what can be read in two ways is refused (a header sent twice, two
+//     timestamps, a JSON key that occurs twice), because the code after this
+//     package might read it in the other way.
+//
+// # Policies
+//
+// Where gateways' own libraries differ, or say nothing, this is what we do:
+//
+//   - Time: where a scheme signs a time, it may differ from now by 300 s in either
+//     direction, in whole seconds, both ends included: the default of the Stripe
+//     and Standard Webhooks libraries. Stripe's accept any time in the future; we
+//     do not, for a clock that far off hides replays. The time is checked after
+//     the digest, so [Stale] and [Future] are only said of genuine requests.
+//   - Timestamps are decimal digits: no sign, point, exponent, space, and no
+//     leading zero. Libraries that parse and print the number again accept more;
+//     no gateway sends more.
+//   - Hexadecimal digests may be in upper or lower case: the bytes are compared.
+//     Base64 is the standard alphabet with its padding, no line breaks, unused
+//     bits zero.
+//   - A header that carries signatures or what they cover and that stands twice in
+//     a request is refused, even if one of its lines is genuine, and so is the same
+//     thing joined by a comma (two t of Stripe). One t is never tried with the v1
+//     of another.
+//   - A list may carry signatures that nobody can check (unknown version, broken
+//     encoding); they are passed over, and one that matches is enough.
+//     More than [MaxElements] elements are refused.
+package signature
+
+import (
+	"net/http"
+	"time"
+)
+
+// MaxElements is the most elements that a list of signatures in a header may
+// have, so that a request cannot buy unbounded work. Senders use one per live
+// secret, plus a timestamp.
+const MaxElements = 32
+
+// Request is what was received, exactly. Verification reads it and changes
+// nothing.
+type Request struct {
+	// Method is the HTTP method.
+	Method string
+
+	// URL is the public URL of the endpoint as configured at the gateway, for
+	// schemes that sign it. Never rebuild it from the request: behind a proxy
+	// that is another one.
+	URL string
+
+	// Header holds the request's headers. Names are found in any spelling, the
+	// canonical one of [http.Header] first.
+	Header http.Header
+
+	// Body is the raw body: never decoded, decompressed or encoded again.
+	Body []byte
+}
+
+// SignOptions are what a sender chooses. The zero value is ready to use.
+type SignOptions struct {
+	// ID is the id of the message, where the scheme signs one (standard).
+	// Default: "msg_" and 32 hexadecimal digits derived from the body.
+	ID string
+
+	// URL is the URL the message is sent to, where the scheme signs it.
+	URL string
+}
+
+// Signed is what to send so that the receiver believes it.
+type Signed struct {
+	// Header holds the headers to add; empty if the scheme signs inside the body.
+	Header http.Header
+
+	// Body is what to send: the body given, or for schemes that sign inside the
+	// body (adyen) a changed copy of it.
+	Body []byte
+}
+
+// Scheme is one row of the table. It is safe for concurrent use, and shared:
+// its fields are for reading.
+type Scheme struct {
+	// Name is what configuration and metrics call it: "stripe".
+	Name string
+
+	// Spec is the URL of the document the rules come from.
+	Spec string
+
+	// Tolerance is how far the signed time may be from now, in either
+	// direction. Zero: the scheme signs no time, and only the deduplication of
+	// events stands against a replay.
+	Tolerance time.Duration
+
+	family family
+}
+
+// family is one way of signing, filled in by a row. Its errors carry everything
+// but the name of the scheme.
+type family interface {
+	verify(req Request, secrets []string, now time.Time, tolerance time.Duration) *Error
+	sign(body []byte, secret string, now time.Time, opt SignOptions) (Signed, *Error)
+	checkSecret(secret string) *Error
+}
+
+// Lookup returns the scheme called name, and reports whether there is one.
+func Lookup(name string) (*Scheme, bool) {
+	for _, s := range table {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// Schemes returns all schemes, in the order of the table.
+func Schemes() []*Scheme {
+	return append([]*Scheme(nil), table...)
+}
+
+// Verify checks req by the scheme of that name: see [Scheme.Verify]. A name that
+// is not in the table is an [UnknownScheme].
+func Verify(scheme string, req Request, secrets []string, now time.Time) error {
+	s, ok := Lookup(scheme)
+	if !ok {
+		return &Error{Scheme: scheme, Reason: UnknownScheme}
+	}
+	return s.Verify(req, secrets, now)
+}
+
+// Verify reports whether req was signed with one of secrets: nil if it was, else
+// an [*Error]. All secrets are tried, so during a rotation both the new and the
+// old one are passed. Empty ones are passed over.
+func (s *Scheme) Verify(req Request, secrets []string, now time.Time) error {
+	return s.named(s.family.verify(req, secrets, now, s.Tolerance))
+}
+
+// Sign signs body with secret, as the gateway would at the time now. What it
+// returns is accepted by [Scheme.Verify] until the tolerance has passed. Body is
+// not changed. It fails with [NoSecret] or [BadSecret], and with [Malformed] or
+// [Ambiguous] if such a message could not be verified (adyen: a body that is no
+// notification; standard: an ID with a space).
+func (s *Scheme) Sign(body []byte, secret string, now time.Time, opt SignOptions) (Signed, error) {
+	signed, err := s.family.sign(body, secret, now, opt)
+	return signed, s.named(err)
+}
+
+// CheckSecret reports whether secret is well formed for verification: nil, or an
+// [*Error] that says what is wrong without showing it. It is for configuration,
+// and asks for more than [Scheme.Verify] needs: a Stripe secret must look like
+// one, because what else people paste there is an API key.
+func (s *Scheme) CheckSecret(secret string) error {
+	if secret == "" {
+		return s.named(refuse(NoSecret, "the secret is empty"))
+	}
+	return s.named(s.family.checkSecret(secret))
+}
+
+// named completes the error of a family. It returns a nil interface for nil.
+func (s *Scheme) named(err *Error) error {
+	if err == nil {
+		return nil
+	}
+	err.Scheme = s.Name
+	return err
+}
