@@ -83,7 +83,7 @@ func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 		o.in.Payments[p.name()] = p.ledger
 	}
 	from, view := o.book.View.State, o.in.View()
-	if order.Unexpected(from, view.State, causes) {
+	if order.UnexpectedChange(o.book.View, view, causes) {
 		o.in.Marks |= order.FlagUnexpectedMove
 		view = o.in.View()
 		s.opts.Logger.Error("unexpected move", slog.String("account", o.account), slog.String("order", o.ref),
