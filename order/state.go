@@ -1,7 +1,7 @@
 package order
 
 // state returns the first state whose condition holds.
-func (s *sums) state(price int64, canceled bool) State {
+func (s sums) state(price int64, canceled bool) State {
 	switch {
 	case s.risk > 0 && s.kept-s.risk < price: // to lose would leave it short
 		return StateDisputed
@@ -26,7 +26,7 @@ func (s *sums) state(price int64, canceled bool) State {
 }
 
 // flags returns what is odd about the sums.
-func (s *sums) flags(v View, canceled bool) Flags {
+func (s sums) flags(v View, canceled bool) Flags {
 	var f Flags
 	if v.Registered && s.kept > v.Total {
 		f |= FlagOverpaid
@@ -44,7 +44,7 @@ func (s *sums) flags(v View, canceled bool) Flags {
 }
 
 // want returns what the merchant should do: a function of what is, not of how it came to be.
-func (s *sums) want(v View, canceled bool) Want {
+func (s sums) want(v View, canceled bool) Want {
 	w := WantWait
 	switch {
 	case !v.Registered:

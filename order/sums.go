@@ -1,0 +1,144 @@
+package order
+
+// sums are what payments come to, one or all of an order.
+type sums struct {
+	captured, refunded, lost, kept, risk, authorized int64
+
+	ever   bool  // money was here once
+	live   int   // payments of which something that counts is known
+	closed int   // of these, the ones that are over without money
+	last   Phase // the latest phase of a closed one; equal ones are equal in their status, so no id has to decide
+}
+
+// shownCurrency returns the currency in which a payment of a stub is shown: the only one as a rule, else the first.
+func (l *Ledger) shownCurrency() string {
+	first := ""
+	for cur := range l.Money {
+		if first == "" || cur < first {
+			first = cur
+		}
+	}
+	return first
+}
+
+// sums counts the payment in the order's currency, and returns what is odd about it. In a stub each payment counts in the
+// currency that it shows.
+func (l *Ledger) sums(registered bool, currency string) (s sums, odd Flags) {
+	if !registered {
+		currency = l.shownCurrency()
+	}
+	for cur := range l.Money {
+		if registered && cur != currency {
+			odd |= FlagCurrencyMismatch
+		}
+	}
+	m := l.Money[currency]
+	if m == nil {
+		m = &Money{}
+	}
+
+	captured, _ := counted(m.Captures, m.CapturedTotal, 0)
+	if captured == All { // no number: nothing to compare with a total
+		captured, odd = 0, odd|FlagAmountUnknown
+	}
+	refunded, forced := counted(m.Refunds, m.RefundedTotal, add(captured, m.Released))
+	if refunded != All {
+		refunded = sub(refunded, m.Released)
+		if captured > 0 && refunded > captured {
+			odd |= FlagOverRefunded
+		}
+	}
+	refunded = min(refunded, captured) // capped per payment, so that one cannot eat another
+	forced = min(forced, refunded)
+
+	rest := captured - refunded
+	lost, risk, foreign := l.disputed(currency, captured, refunded)
+	if foreign && registered {
+		odd |= FlagCurrencyMismatch
+	}
+	lost = min(lost, rest)
+	risk = min(risk, rest-lost)
+
+	s = sums{
+		captured: captured, refunded: refunded - forced, lost: lost + forced,
+		kept: rest - lost, risk: risk, ever: m.ever(),
+	}
+	if !l.Phase.closed() {
+		s.authorized = m.Authorized
+	}
+	if len(l.Money) > 0 || len(l.Disputes) > 0 || l.Phase.Status != "" {
+		s.live = 1
+		if l.Phase.closed() && captured == 0 {
+			s.closed, s.last = 1, l.Phase
+		}
+	}
+	return s, odd
+}
+
+// plus adds the payments of t to those of s.
+func (s sums) plus(t sums) sums {
+	return sums{
+		captured:   total(s.captured, t.captured),
+		refunded:   total(s.refunded, t.refunded),
+		lost:       total(s.lost, t.lost),
+		kept:       total(s.kept, t.kept),
+		risk:       total(s.risk, t.risk),
+		authorized: total(s.authorized, t.authorized),
+		ever:       s.ever || t.ever,
+		live:       s.live + t.live,
+		closed:     s.closed + t.closed,
+		last:       s.last.join(t.last),
+	}
+}
+
+// counted returns the larger of two lower bounds: what the ids that are ok add up to, and what a running total leaves
+// once the ids that failed are taken off. It also returns how much of it was forced. A total of [All] means whatever
+// there is.
+func counted(items map[string]Item, total Total, there int64) (amount, forced int64) {
+	var ok, undone int64
+	for _, it := range items {
+		switch it.Status {
+		case StatusOK:
+			ok = add(ok, it.Amount)
+			if it.Forced {
+				forced = add(forced, it.Amount)
+			}
+		case StatusFailed:
+			undone = add(undone, it.Amount)
+		}
+	}
+	if total.Amount == All {
+		total.Amount = there
+	}
+	return max(ok, sub(total.Amount, undone)), forced
+}
+
+// disputed returns what lost and open disputes take, before any cap. What is in another currency cannot be counted, so
+// everything that is left is at stake. A lost dispute that also comes as a refund counts until that refund is seen.
+func (l *Ledger) disputed(currency string, captured, refunded int64) (lost, risk int64, foreign bool) {
+	var via int64
+	for _, d := range l.Disputes {
+		amount := d.Amount
+		if amount != 0 && d.Currency != currency {
+			amount, foreign = All, true
+		}
+		switch {
+		case d.Status == StatusOpen:
+			risk = add(risk, amount)
+		case d.Status == StatusLost && d.Via:
+			via = add(via, amount)
+		case d.Status == StatusLost:
+			lost = add(lost, amount)
+		}
+	}
+	return add(lost, sub(min(via, captured), refunded)), risk, foreign
+}
+
+func (m *Money) ever() bool {
+	for _, it := range m.Captures {
+		if it.Was && it.Amount > 0 {
+			return true
+		}
+	}
+	return m.Ever
+}
