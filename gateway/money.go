@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/paidonce/paidonce/order"
+)
+
+// exponents are the currencies that a gateway counts in other minor units than
+// ISO 4217 does: how many decimals its amounts have. All others are as in ISO.
+type exponents map[string]int
+
+// stripeExponents: https://docs.stripe.com/currencies (zero-decimal currencies,
+// special cases). ISK and UGX have no decimals any more, and Stripe's amounts
+// keep two of them, always 00, for compatibility; the ariary has two in ISO
+// (fifths, really) and none at Stripe. HUF and TWD differ in payouts only.
+var stripeExponents = exponents{"ISK": 2, "UGX": 2, "MGA": 0}
+
+// adyenExponents: https://docs.adyen.com/development-resources/currency-codes,
+// the rows that say "differs from standard".
+var adyenExponents = exponents{"CLP": 2, "CVE": 0, "IDR": 0, "ISK": 2}
+
+var (
+	errCurrency = errors.New("not a currency of ISO 4217")
+	errAmount   = errors.New("not an integer of at least 0 that fits 64 bits")
+	errFraction = errors.New("a fraction of the currency's smallest unit")
+	errTooGreat = errors.New("too great for 64 bits")
+)
+
+// currency reads an ISO 4217 code in either case.
+func currency(v value) (string, error) {
+	text, ok := v.text()
+	code := strings.ToUpper(text)
+	if !ok || len(text) != 3 {
+		return "", errCurrency
+	}
+	if _, known := order.Exponent(code); !known {
+		return "", errCurrency
+	}
+	return code, nil
+}
+
+// amount reads an amount in the gateway's minor units and returns it in those
+// of ISO 4217. The greatest integer is refused: it means "all" to a fold.
+func (x exponents) amount(v value, cur string) (int64, error) {
+	n, ok := v.integer()
+	if !ok || n == order.All {
+		return 0, errAmount
+	}
+	theirs, differs := x[cur]
+	ours, _ := order.Exponent(cur)
+	if !differs || theirs == ours {
+		return n, nil
+	}
+	for ; theirs < ours; theirs++ {
+		if n > math.MaxInt64/10-1 {
+			return 0, errTooGreat
+		}
+		n *= 10
+	}
+	for ; theirs > ours; theirs-- {
+		if n%10 != 0 {
+			return 0, errFraction
+		}
+		n /= 10
+	}
+	return n, nil
+}
+
+// theirs is the reverse of amount: minor units of ISO 4217 in the gateway's. A
+// fraction of its smallest unit is refused.
+func (x exponents) theirs(n int64, cur string) (int64, error) {
+	ours, known := order.Exponent(cur)
+	theirs, differs := x[cur]
+	switch {
+	case !known:
+		return 0, errCurrency
+	case n < 0:
+		return 0, errAmount
+	case !differs:
+		return n, nil
+	}
+	for ; theirs > ours; theirs-- {
+		if n > math.MaxInt64/10 {
+			return 0, errTooGreat
+		}
+		n *= 10
+	}
+	for ; theirs < ours; theirs++ {
+		if n%10 != 0 {
+			return 0, errFraction
+		}
+		n /= 10
+	}
+	return n, nil
+}

@@ -1,0 +1,19 @@
+package gateway
+
+// all is the registry: a new gateway is a file of its own and a line here.
+var all = []*Gateway{Stripe, Adyen, Standard}
+
+// Lookup returns the gateway of that name, and reports whether there is one.
+func Lookup(name string) (*Gateway, bool) {
+	for _, g := range all {
+		if g.Name == name {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
+// All returns every gateway, in the order in which they are documented.
+func All() []*Gateway {
+	return append([]*Gateway(nil), all...)
+}
