@@ -104,6 +104,13 @@ type batch struct {
 
 type orderRef struct{ account, ref string }
 
+func newBatch() *batch {
+	return &batch{
+		locked: map[paymentKey]*payment{}, roots: map[gatewayID]uuid.UUID{},
+		orders: map[orderKey]*lockedOrder{}, byRef: map[orderRef]*lockedOrder{},
+	}
+}
+
 // The planner's choices are made for tables that have grown, not for the empty ones a connection may have met first; a
 // duplicate waits at most a second for the transaction that holds its id.
 const sqlSettings = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
@@ -115,10 +122,7 @@ func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own b
 	if err != nil {
 		return nil, err
 	}
-	bt := &batch{
-		locked: map[paymentKey]*payment{}, roots: map[gatewayID]uuid.UUID{},
-		orders: map[orderKey]*lockedOrder{}, byRef: map[orderRef]*lockedOrder{},
-	}
+	bt := newBatch()
 
 	var b pgx.Batch
 	if own {

@@ -44,6 +44,8 @@ type Claim struct {
 
 // Looked is what a look found.
 type Looked struct {
+	Account string
+	Order   uuid.UUID
 	Claim   *Claim // nil: nothing can be called now
 	Expired bool   // an earlier claim had lapsed: whoever held it is taken for dead
 	Dead    bool   // and that was the last attempt
@@ -172,10 +174,10 @@ func (s *Store) settle(ctx context.Context, tx *pipedTx, o *lockedOrder, now tim
 
 // look decides, under the lock, what a drain does with an order.
 func (s *Store) look(ctx context.Context, tx *pipedTx, o *lockedOrder, now time.Time, lease time.Duration) (Looked, error) {
+	l := Looked{Account: o.account, Order: o.id}
 	if e := o.book.Open; e != nil && e.EffectState == order.EffectClaimed && e.ClaimedUntil.After(now) {
-		return Looked{}, nil // another's call; wake_at is its end
+		return l, nil // another's call; wake_at is its end
 	}
-	var l Looked
 	lapsed := o.book.Open
 	if l.Expired = o.book.Expire(now); l.Expired {
 		l.Dead = lapsed.EffectState == order.EffectDead

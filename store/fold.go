@@ -19,11 +19,14 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 	for _, it := range items {
 		moved := map[*lockedOrder]bool{}
 		var main *lockedOrder
+		causes := order.CausesOf(it.Event.Event)
 		if it.comp >= 0 {
 			c := comps[it.comp]
 			if !c.placed {
 				c.placed = true
-				bt.place(c, moved)
+				if bt.place(c, moved) {
+					causes |= order.CauseLink
+				}
 			}
 			c.keep.ledger.JoinEvent(it.Event.Event)
 			c.keep.dirty = true
@@ -35,7 +38,7 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 		if it.Command != nil {
 			main = bt.command(it)
 		}
-		s.settleItem(bt, it, main, moved)
+		s.settleItem(bt, it, main, moved, causes)
 		for o := range moved {
 			touched[o] = true
 		}
@@ -50,7 +53,7 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 }
 
 // settleItem moves the orders that an event touches and says what it did.
-func (s *Store) settleItem(bt *batch, it *item, main *lockedOrder, moved map[*lockedOrder]bool) {
+func (s *Store) settleItem(bt *batch, it *item, main *lockedOrder, moved map[*lockedOrder]bool, causes order.Causes) {
 	if main != nil {
 		moved[main] = true
 		main.used = true
@@ -60,11 +63,7 @@ func (s *Store) settleItem(bt *batch, it *item, main *lockedOrder, moved map[*lo
 		}
 	}
 	for o := range moved {
-		causes := order.CausesOf(it.Event.Event)
-		if o != main {
-			o.used = true
-			causes = order.CauseLink
-		}
+		o.used = true
 		s.step(bt, o, it, causes)
 	}
 	if main != nil {
@@ -97,8 +96,9 @@ func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 }
 
 // place decides which order the payment of a component belongs to. The strongest reference wins; a payment leaves a
-// stub freely, but stays on a registered order unless a person links it, and then both orders are flagged.
-func (bt *batch) place(c *component, moved map[*lockedOrder]bool) {
+// stub freely, but stays on a registered order unless a person links it, and then both orders are flagged. It reports
+// whether payments were merged or left an order, which may move orders in any direction.
+func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 	stood := c.standing(bt.orders)
 	registered := 0
 	for _, o := range stood {
@@ -115,7 +115,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) {
 				o.in.Marks |= order.FlagReferenceConflict
 			}
 		}
-		return
+		return false
 	}
 	c.merge()
 	for _, o := range stood {
@@ -149,6 +149,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) {
 		moved[to] = true
 	}
 	c.keep.dirty = true
+	return len(c.found) > 1 || len(stood) > 0 && to != stood[0]
 }
 
 // command applies what the merchant says about an order through its own API.

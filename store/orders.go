@@ -46,10 +46,10 @@ type lockedOrder struct {
 	readIn  order.Order
 	readWk  time.Time
 	readTo  order.Told
-	isNew   bool // this transaction inserted the row
-	used    bool // an event of this batch concerns it
+	isNew   bool             // this transaction inserted the row
+	used    bool             // an event of this batch concerns it
 	rows    map[int]rowCause // by version
-	touched bool // an input changed that shows in no version
+	touched bool             // an input changed that shows in no version
 }
 
 const orderColumns = `o.account_id, o.id, o.external_ref, o.registered, o.total, o.currency, o.canceled, o.create_from_payment,
@@ -106,11 +106,11 @@ const rowColumns = `t.version, t.from_state, t.to_state, t.cause, t.effect, t.ef
 
 // rowScan holds the destinations of rowColumns; all may be NULL where the row comes from a LEFT JOIN.
 type rowScan struct {
-	version, attempts                            *int
+	version, attempts                             *int
 	from, to, cause, effect, state, after, e, why *string
-	tried                                        *bool
-	fence                                        *int64
-	until, next                                  *time.Time
+	tried                                         *bool
+	fence                                         *int64
+	until, next                                   *time.Time
 }
 
 func (r *rowScan) dest() []any {
