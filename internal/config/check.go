@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -21,6 +21,10 @@ import (
 // name is what accounts and sources may be called: they stand in URLs, rows
 // and metrics.
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,63}$`)
+
+// headerName is what HTTP calls a token.
+// https://www.rfc-editor.org/rfc/rfc9110#name-tokens
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // OwnSource is the source of what the merchant says through our own API. No
 // webhook endpoint can have this id.
@@ -51,10 +55,7 @@ func (k *checker) add(path, format string, args ...any) {
 func (c *Config) Check() error { return inOrder(c.check()) }
 
 func (c *Config) check() []error {
-	k := &checker{origin: c.origin, hide: masker{secret: make(map[string]bool)}}
-	for _, s := range c.secrets() {
-		k.hide.secret[s] = true
-	}
+	k := &checker{origin: c.origin, hide: c.masker()}
 	c.checkProgram(k)
 	seen := make(map[string]string)
 	for _, account := range c.AccountNames() {
@@ -87,7 +88,12 @@ func (c *Config) checkProgram(k *checker) {
 	checkAddress(k, "listen", c.Listen, false)
 	checkAddress(k, "admin_listen", c.AdminListen, true)
 	checkAddress(k, "workers.admin_listen", c.Workers.AdminListen, true)
-	if h := c.TrustedProxyHeader; h != "" && http.CanonicalHeaderKey(h) != http.CanonicalHeaderKey(strings.TrimSpace(h)) || strings.ContainsAny(h, " :\t") {
+	for i, network := range c.TrustedProxies {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			k.add(fmt.Sprintf("trusted_proxies[%d]", i), "must be a network such as 10.0.0.0/8 or 192.0.2.7/32")
+		}
+	}
+	if !headerName.MatchString(c.TrustedProxyHeader) {
 		k.add("trusted_proxy_header", "must be the name of a header, such as X-Forwarded-For")
 	}
 	var level slog.Level
@@ -107,9 +113,14 @@ func (c *Config) checkProgram(k *checker) {
 	checkSize(k, "limits.max_body", c.Limits.MaxBody)
 	checkSize(k, "limits.max_header", c.Limits.MaxHeader)
 	checkDuration(k, "limits.header_timeout", c.Limits.HeaderTimeout, 100*time.Millisecond, 10*time.Minute)
-	checkDuration(k, "limits.read_timeout", c.Limits.ReadTimeout, 100*time.Millisecond, 10*time.Minute)
+	checkDuration(k, "limits.body_timeout", c.Limits.BodyTimeout, 100*time.Millisecond, 10*time.Minute)
 	checkDuration(k, "limits.idle_timeout", c.Limits.IdleTimeout, time.Second, time.Hour)
 	checkDuration(k, "limits.shutdown_timeout", c.Limits.ShutdownTimeout, time.Second, 10*time.Minute)
+	checkInt(k, "limits.in_flight", c.Limits.InFlight, 1, 1_000_000)
+	if m := c.Limits.BodyMemory; m < c.Limits.MaxBody || m > 64<<30 {
+		k.add("limits.body_memory", "must be between limits.max_body and 64GiB, not %s", shortSize(m))
+	}
+	checkInt(k, "limits.refusals", c.Limits.Refusals, 1, 1_000_000)
 	checkInt(k, "limits.refusals_per_minute", c.Limits.RefusalsPerMinute, 1, 1_000_000)
 	checkDuration(k, "retention.payloads", c.Retention.Payloads, 24*time.Hour, 36500*24*time.Hour)
 }
@@ -136,8 +147,12 @@ func (c *Config) checkAccount(k *checker, path string, a Account) {
 }
 
 func checkCallback(k *checker, path string, cb Callback) {
+	checkDuration(k, path+".timeout", cb.Timeout, time.Second, MaxCallbackTimeout)
+	if cb.URL == "" && cb.Secret == "" && cb.OldSecret == "" {
+		return // what is owed waits
+	}
 	if cb.URL == "" {
-		k.add(path, "has no url; the merchant must be told somewhere what to fulfil")
+		k.add(path, "has no url; write where the merchant is to be told, or leave the callback out")
 	} else if u, err := url.Parse(cb.URL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		k.add(path+".url", "must be a URL such as https://shop.example/paidonce")
 	} else {
@@ -149,23 +164,24 @@ func checkCallback(k *checker, path string, cb Callback) {
 		}
 	}
 	if cb.Secret == "" {
-		k.add(path, "has no secret; make one with: echo whsec_$(openssl rand -base64 32)")
-	} else if err := checkCallbackSecret(string(cb.Secret)); err != nil {
-		k.add(path+".secret", "%v", err)
+		k.add(path, "has no secret; make one with: %s", makeSecret)
+	} else if !wellCallbackSecret(cb.Secret) {
+		k.add(path+".secret", "must be whsec_ and 24 to 64 bytes in base64; make one with: %s", makeSecret)
 	}
-	checkDuration(k, path+".timeout", cb.Timeout, time.Second, MaxCallbackTimeout)
+	if cb.OldSecret != "" && !wellCallbackSecret(cb.OldSecret) {
+		k.add(path+".old_secret", "must be whsec_ and 24 to 64 bytes in base64")
+	}
 }
 
-// checkCallbackSecret holds Standard Webhooks' rule: base64 of 24 to 64 bytes
-// behind whsec_.
-// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#symmetric
-func checkCallbackSecret(secret string) error {
-	encoded, ok := strings.CutPrefix(secret, "whsec_")
-	key, err := base64.StdEncoding.DecodeString(encoded)
-	if !ok || err != nil || len(key) < 24 || len(key) > 64 {
-		return errors.New("must be whsec_ and 24 to 64 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)")
-	}
-	return nil
+const makeSecret = "echo whsec_$(openssl rand -base64 32)"
+
+// wellCallbackSecret holds what Standard Webhooks asks of senders: base64 of 24
+// to 64 bytes behind whsec_. (Of others' secrets package signature asks less.)
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+func wellCallbackSecret(secret Secret) bool {
+	encoded, ok := strings.CutPrefix(string(secret), "whsec_")
+	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	return ok && err == nil && len(key) >= 24 && len(key) <= 64
 }
 
 func checkSource(k *checker, path, id string, s gateway.Source) {
@@ -186,10 +202,15 @@ func checkSource(k *checker, path, id string, s gateway.Source) {
 	}
 	if err := g.Check(s); err != nil {
 		for _, err := range split(err) {
-			k.add(path, "%v", err)
+			var option *gateway.OptionError
+			if errors.As(err, &option) && option.Option != "" {
+				k.add(join(path, option.Option), "%s", option.Text)
+			} else {
+				k.add(path, "%v", err)
+			}
 		}
 	}
-	if s.MaxBody < 0 || s.MaxBody > maxSize {
+	if s.MaxBody > maxSize {
 		k.add(path+".max_body", "must be a size up to 64MiB")
 	}
 }
@@ -267,7 +288,7 @@ func checkInt(k *checker, path string, n, low, high int) {
 
 func checkDuration(k *checker, path string, d, low, high time.Duration) {
 	if d < low || d > high {
-		k.add(path, "must be between %v and %v, not %v", low, high, d)
+		k.add(path, "must be between %s and %s, not %s", shortDuration(low), shortDuration(high), shortDuration(d))
 	}
 }
 
@@ -276,6 +297,6 @@ const maxSize = 64 << 20
 
 func checkSize(k *checker, path string, n int64) {
 	if n < 1024 || n > maxSize {
-		k.add(path, "must be between 1KiB and 64MiB, not %d bytes", n)
+		k.add(path, "must be between 1KiB and 64MiB, not %s", shortSize(n))
 	}
 }

@@ -41,9 +41,10 @@ type Config struct {
 	Listen      string `yaml:"listen" help:"address of serve: /webhooks/{source} and /v1"`
 	AdminListen string `yaml:"admin_listen" help:"address of serve for /healthz, /readyz and /metrics; keep it private. off: none"`
 
-	// TrustedProxyHeader is empty unless a proxy of ours sets it: everybody
+	// The header is believed of connections from TrustedProxies alone: anybody
 	// else could write into it what they like.
-	TrustedProxyHeader string `yaml:"trusted_proxy_header" help:"header in which your own proxy writes the sender's address, e.g. X-Forwarded-For (its last element counts). Default: none, the connection's address"`
+	TrustedProxies     []string `yaml:"trusted_proxies" help:"networks of your own reverse proxies, e.g. 10.0.0.0/8. Default: none; the connection's address is the sender's"`
+	TrustedProxyHeader string   `yaml:"trusted_proxy_header" help:"header in which they append the address they were called from"`
 
 	Log       Log       `yaml:"log"`
 	Pool      Pool      `yaml:"pool"`
@@ -80,9 +81,12 @@ type Limits struct {
 	MaxBody           int64         `yaml:"max_body" help:"largest body of a webhook, in bytes (or 512KiB, 1MiB); a source can set its own"`
 	MaxHeader         int64         `yaml:"max_header" help:"largest head of a request, in bytes"`
 	HeaderTimeout     time.Duration `yaml:"header_timeout" help:"time to send the head of a request"`
-	ReadTimeout       time.Duration `yaml:"read_timeout" help:"time to send a whole request; beyond: 408"`
-	IdleTimeout       time.Duration `yaml:"idle_timeout" help:"how long an idle connection is kept"`
-	RefusalsPerMinute int           `yaml:"refusals_per_minute" help:"bad signatures per address and minute before 401 becomes 429"`
+	BodyTimeout       time.Duration `yaml:"body_timeout" help:"time to send the body; beyond: 408"`
+	IdleTimeout       time.Duration `yaml:"idle_timeout" help:"how long an idle connection is kept; longer than your load balancer keeps it"`
+	InFlight          int           `yaml:"in_flight" help:"verified deliveries that may wait for their commit at once; beyond: 503"`
+	BodyMemory        int64         `yaml:"body_memory" help:"bytes that the bodies of all deliveries may hold at once; beyond: 503"`
+	Refusals          int           `yaml:"refusals" help:"bad signatures that one address may send before 401 becomes 429"`
+	RefusalsPerMinute int           `yaml:"refusals_per_minute" help:"how many of them are forgiven in a minute"`
 	ShutdownTimeout   time.Duration `yaml:"shutdown_timeout" help:"time for open requests and calls to finish after SIGTERM"`
 }
 
@@ -111,10 +115,12 @@ type APIKey struct {
 	Roles  []string `yaml:"roles" json:"roles" help:"what it may do: read, write"`
 }
 
-// Callback is where a merchant is told to fulfil, hold, release or revoke.
+// Callback is where a merchant is told to fulfil, hold, release or revoke. An
+// account without one owes its effects until it has one.
 type Callback struct {
 	URL          string        `yaml:"url" help:"gets a signed POST for every effect"`
 	Secret       Secret        `yaml:"secret" secret:"all" help:"signs it (Standard Webhooks): whsec_ and 24 to 64 bytes in base64"`
+	OldSecret    Secret        `yaml:"old_secret" secret:"all" help:"signs it too, while the merchant changes over to secret"`
 	AllowPrivate bool          `yaml:"allow_private" help:"allow http, and loopback and private addresses"`
 	Timeout      time.Duration `yaml:"timeout" help:"time for the merchant to answer, at most 10s"`
 }
@@ -134,6 +140,9 @@ func Defaults() *Config {
 	return &Config{
 		Listen:      ":8080",
 		AdminListen: "127.0.0.1:9090",
+
+		TrustedProxyHeader: "X-Forwarded-For",
+
 		Log:         Log{Level: "info", Format: "json"},
 		Pool: Pool{
 			Serve:            16,
@@ -142,10 +151,13 @@ func Defaults() *Config {
 		},
 		Limits: Limits{
 			MaxBody:           1 << 20,
-			MaxHeader:         64 << 10,
+			MaxHeader:         32 << 10,
 			HeaderTimeout:     5 * time.Second,
-			ReadTimeout:       15 * time.Second,
+			BodyTimeout:       10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
+			InFlight:          1024,
+			BodyMemory:        64 << 20,
+			Refusals:          100,
 			RefusalsPerMinute: 60,
 			ShutdownTimeout:   20 * time.Second,
 		},

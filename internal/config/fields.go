@@ -60,8 +60,12 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 // suggest names the key that was probably meant, or all there are.
 func suggest(key string, fields map[string]reflect.StructField) string {
 	names := slices.Sorted(maps.Keys(fields))
-	best, distance := "", 3
+	best, distance := "", max(3, len(key)/3+1)
 	for _, name := range names {
+		if strings.HasPrefix(name, key) {
+			best = name
+			break
+		}
 		if d := editDistance(key, name); d < distance {
 			best, distance = name, d
 		}

@@ -61,29 +61,53 @@ func (c Config) YAML() []byte {
 	return data
 }
 
+// Format prints the account with every secret masked, whatever the verb.
+func (a Account) Format(f fmt.State, _ rune) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		panic(fmt.Sprintf("config: a tree of texts and numbers does not marshal: %v", err))
+	}
+	_, _ = f.Write(data)
+}
+
+// MarshalJSON writes the account with every secret masked.
+func (a Account) MarshalJSON() ([]byte, error) {
+	m := newMasker(a.secrets())
+	return json.Marshal(plain(m.value(reflect.ValueOf(a), "")))
+}
+
+// LogValue is the account with every secret masked.
+func (a Account) LogValue() slog.Value {
+	m := newMasker(a.secrets())
+	return slog.AnyValue(plain(m.value(reflect.ValueOf(a), "")))
+}
+
 func (c Config) tree() yaml.MapSlice {
-	m := masker{secret: make(map[string]bool)}
-	if c.origin != nil {
-		for _, s := range c.origin.secrets {
-			m.secret[s] = true
-		}
-	}
-	for _, s := range c.secrets() {
-		m.secret[s] = true
-	}
-	delete(m.secret, "")
-	tree, _ := m.value(reflect.ValueOf(c), "").(yaml.MapSlice)
+	tree, _ := c.masker().value(reflect.ValueOf(c), "").(yaml.MapSlice)
 	return tree
+}
+
+func (c Config) masker() masker {
+	secrets := c.secrets()
+	if c.origin != nil {
+		secrets = append(secrets, c.origin.secrets...)
+	}
+	return newMasker(secrets)
 }
 
 // secrets returns every value that must not be seen.
 func (c Config) secrets() []string {
 	var all []string
 	for _, account := range c.Accounts {
-		all = append(all, string(account.Callback.Secret))
-		for _, source := range account.Sources {
-			all = append(all, secretsOf(source)...)
-		}
+		all = append(all, account.secrets()...)
+	}
+	return all
+}
+
+func (a Account) secrets() []string {
+	all := []string{string(a.Callback.Secret), string(a.Callback.OldSecret)}
+	for _, source := range a.Sources {
+		all = append(all, secretsOf(source)...)
 	}
 	return all
 }
@@ -116,6 +140,15 @@ func secretsOf(source gateway.Source) []string {
 var secretNames = map[string]bool{"secrets": true, "hmac_keys": true, "basic": true, "access_token": true}
 
 type masker struct{ secret map[string]bool }
+
+func newMasker(secrets []string) masker {
+	m := masker{secret: make(map[string]bool)}
+	for _, s := range secrets {
+		m.secret[s] = true
+	}
+	delete(m.secret, "")
+	return m
+}
 
 // value turns a value into maps, lists and texts that hold no secret.
 func (m masker) value(v reflect.Value, kind string) any {
@@ -168,7 +201,8 @@ func (m masker) text(s, kind string) string {
 	return m.hide(s)
 }
 
-// hide masks secrets inside a longer text.
+// hide masks secrets inside a longer text, save those so short that they may
+// stand there by chance.
 func (m masker) hide(s string) string {
 	for secret := range m.secret {
 		if len(secret) >= 6 {
