@@ -226,7 +226,7 @@ func (s *Store) rest(ctx context.Context, tx *pipedTx, o *lockedOrder, now time.
 	o.wake = due
 	var b pgx.Batch
 	if !due.IsZero() {
-		if err := s.enqueue(ctx, tx, []job{{DrainArgs{o.account, o.id}, due}}); err != nil {
+		if err := s.enqueue(ctx, tx, []job{o.drainAt(due, now)}); err != nil {
 			return err
 		}
 		if !due.After(now) && s.bell.rings(now) {

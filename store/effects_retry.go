@@ -101,7 +101,7 @@ func (s *Store) retryEffects(ctx context.Context, page []Effect, states []order.
 				outcomes[i] = RetrySuperseded
 			}
 			if at, enqueue := o.wakeAfterIngest(l.now); enqueue {
-				jobs = append(jobs, job{DrainArgs{o.account, o.id}, at})
+				jobs = append(jobs, o.drainAt(at, l.now))
 			}
 			changed = append(changed, o)
 		}

@@ -46,7 +46,7 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 	var jobs []job
 	for o := range touched {
 		if at, ok := o.wakeAfterIngest(bt.now); ok {
-			jobs = append(jobs, job{DrainArgs{o.account, o.id}, at})
+			jobs = append(jobs, o.drainAt(at, bt.now))
 		}
 	}
 	return jobs

@@ -36,6 +36,16 @@ type job struct {
 	at time.Time
 }
 
+// drainAt is the job of a drain at a time. One for now carries none: River makes a job with a time wait for its
+// scheduler, which runs every 5 s.
+func (k orderKey) drainAt(at, now time.Time) job {
+	j := job{DrainArgs: DrainArgs{k.account, k.id}}
+	if at.After(now) {
+		j.at = at
+	}
+	return j
+}
+
 // quietDriver keeps River's insert path from sending its NOTIFY as a round trip of its own; queueBell puts it
 // into the last pipeline instead.
 type quietDriver struct{ *riverpgxv5.Driver }
