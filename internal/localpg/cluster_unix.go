@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -25,6 +28,7 @@ const (
 //
 //	data/         the cluster, of the account postgres runs as
 //	password      of the superuser, likewise
+//	kind          durable or test
 //	postgres.log  what postgres and the keeper say; the one before is postgres.log.1
 //	*.lock        see the package comment
 type cluster struct {
@@ -50,14 +54,16 @@ func (c cluster) data() string            { return c.path("data") }
 // joinOrStart returns the server that runs, or starts one. The caller holds
 // start.lock, and users.lock as a user.
 func (c cluster) joinOrStart(ctx context.Context, o Options) (*Server, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
-		fmt.Errorf("the server in %s was not ready within %s; see %s", c.dir, startTimeout, c.path("postgres.log")))
-	defer cancel()
+	if err := c.settle(o); err != nil {
+		return nil, err
+	}
 	keeper, err := os.OpenFile(c.path("keeper.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("localpg: %w", err)
 	}
 	defer keeper.Close()
+	wctx, cancel := c.patience(ctx)
+	defer cancel()
 	for {
 		free, err := tryLock(keeper, exclusive)
 		if err != nil {
@@ -68,22 +74,42 @@ func (c cluster) joinOrStart(ctx context.Context, o Options) (*Server, error) {
 		}
 		// A keeper lives. Its server runs, or is coming up for somebody who died waiting
 		// for it, or is going down on a signal and the lock is free in a moment.
-		if pid := c.postmaster(); pid.ready {
-			s := &Server{Reused: true, dir: c.dir, port: pid.port}
-			s.From = fmt.Sprintf("the server that runs in %s (pid %d)", c.dir, pid.pid)
-			if s.password, err = c.password(); err != nil {
-				return nil, err
-			}
-			if err = s.ask(ctx); err == nil {
-				return s, nil
-			} else if ctx.Err() != nil {
-				return nil, err
-			}
+		if s, err := c.join(wctx, o); s != nil || err != nil {
+			return s, err
 		}
-		if err := wait(ctx, poll); err != nil {
+		if err := wait(wctx, poll); err != nil {
 			return nil, fmt.Errorf("localpg: %w", err)
 		}
 	}
+}
+
+// join returns the server that runs, nil if there is none just now.
+func (c cluster) join(ctx context.Context, o Options) (*Server, error) {
+	pid := c.postmaster()
+	if !pid.ready {
+		return nil, nil
+	}
+	password, err := c.password()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Reused: true, dir: c.dir, port: pid.port, password: password}
+	s.From = fmt.Sprintf("the server that runs in %s (process %d)", c.dir, pid.pid)
+	if err := s.ask(ctx); err != nil {
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && strings.HasPrefix(refused.Code, "28") {
+			return nil, fmt.Errorf("%w; stop process %d and remove %s to begin anew", err, pid.pid, c.dir)
+		}
+		return nil, nil // on its way up, or down
+	}
+	fmt.Fprintf(o.Log, "PostgreSQL %s: using %s on 127.0.0.1:%d\n", s.version, s.From, s.port)
+	return s, nil
+}
+
+// patience bounds how long a server may take to come up.
+func (c cluster) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("the server was not ready within %s; see %s", startTimeout, c.path("postgres.log")))
 }
 
 // start starts a keeper, and through it postgres, on a cluster that it makes if need be.
@@ -100,6 +126,8 @@ func (c cluster) start(ctx context.Context, o Options, keeper *os.File) (*Server
 	if s.password, err = c.password(); err != nil {
 		return nil, err
 	}
+	ctx, cancel := c.patience(ctx)
+	defer cancel()
 	began := time.Now() //nolint:forbidigo // only for the sentence below
 	if s.port, err = launchKeeper(ctx, c.order(o, bin), keeper); err != nil {
 		return nil, fmt.Errorf("localpg: start postgres from %s: %w", bin, err)
@@ -143,6 +171,25 @@ func (c cluster) prepare(ctx context.Context, o Options) (binaries, error) {
 		return bin, nil
 	}
 	return bin, c.initdb(ctx, o, bin)
+}
+
+// settle notes what the directory is for, or refuses to use it for the other thing.
+func (c cluster) settle(o Options) error {
+	kind := "test"
+	if o.Durable {
+		kind = "durable"
+	}
+	had, err := os.ReadFile(c.path("kind"))
+	if len(had) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)) { // empty: killed while it wrote
+		had, err = []byte(kind), os.WriteFile(c.path("kind"), []byte(kind), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("localpg: %w", err)
+	}
+	if string(had) != kind {
+		return fmt.Errorf("localpg: %s holds a %s cluster and a %s one was asked for; choose another directory", c.dir, had, kind)
+	}
+	return nil
 }
 
 // initdb makes the cluster beside its place and moves it there when it is whole, so

