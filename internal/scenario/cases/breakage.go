@@ -1,0 +1,172 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paidonce/paidonce/internal/scenario/fault"
+)
+
+// faults are those of one round.
+type faults struct {
+	mu      sync.Mutex // held by a watcher from before the kill until the transaction is gone
+	list    []*fault.Fault
+	cancels []context.CancelFunc
+	watches sync.WaitGroup
+	err     error
+}
+
+// ProcessName is what a process tells the database about itself, by
+// [fault.ProcessSetting], so that a fault can be about one process.
+func ProcessName(process string, instance int) string {
+	return fmt.Sprintf("%s-%d", process, instance)
+}
+
+// startFault makes a fault.
+func (p *player) startFault(ctx context.Context, s *Step) error {
+	verb, table, _ := strings.Cut(s.On, " ")
+	spec := fault.Spec{
+		Kind: s.Fault, Verb: verb, Table: table, SQLState: s.SQLState,
+		Delay: time.Duration(s.MS) * time.Millisecond, Times: s.Times,
+	}
+	if table == "idempotency_keys" {
+		if exists, err := p.hasKeys(ctx); err != nil || !exists {
+			return errors.Join(errors.New("there is no table idempotency_keys"), err)
+		}
+	}
+	if s.Fault != faultKillProcess {
+		f, err := fault.Install(ctx, p.Pool, spec)
+		if err != nil {
+			return err
+		}
+		p.faults.list = append(p.faults.list, f)
+		return nil
+	}
+	spec.Kind, spec.Process = fault.HoldCommit, ProcessName(s.Process, s.Instance)
+	f, err := fault.Install(ctx, p.Pool, spec)
+	if err != nil {
+		return err
+	}
+	p.faults.list = append(p.faults.list, f)
+	watch, cancel := context.WithCancel(ctx)
+	p.faults.cancels = append(p.faults.cancels, cancel)
+	p.faults.watches.Go(func() {
+		if err := p.killHeld(watch, f, s.Process, s.Instance); err != nil && watch.Err() == nil {
+			p.faults.mu.Lock()
+			defer p.faults.mu.Unlock()
+			p.faults.err = errors.Join(p.faults.err, fmt.Errorf("kill %s %d at its commit: %w", s.Process, s.Instance, err))
+		}
+	})
+	return nil
+}
+
+// killHeld waits until a transaction of the process is held before its commit,
+// kills the process, and ends the backend: a process that died there never sent
+// its COMMIT, but the server, which executes it already, would not notice.
+func (p *player) killHeld(ctx context.Context, f *fault.Fault, process string, instance int) error {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		pid, err := f.Held(ctx)
+		if err != nil {
+			return err
+		}
+		if pid != 0 {
+			p.faults.mu.Lock()
+			defer p.faults.mu.Unlock()
+			if err := f.Clear(ctx); err != nil {
+				return err
+			}
+			if err := p.kill(ctx, process, instance); err != nil {
+				return err
+			}
+			return fault.Terminate(ctx, p.Pool, pid)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// settled waits for a kill that is under way, and returns what went wrong with one.
+func (f *faults) settled() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// active reports whether a fault may still be there.
+func (f *faults) active() bool { return len(f.list) > 0 }
+
+// clear ends all faults.
+func (f *faults) clear(ctx context.Context) error {
+	f.stop()
+	for _, one := range f.list {
+		if err := one.Clear(ctx); err != nil {
+			return err
+		}
+	}
+	f.list = nil
+	return f.err
+}
+
+// stop ends the watchers.
+func (f *faults) stop() {
+	for _, cancel := range f.cancels {
+		cancel()
+	}
+	f.cancels = nil
+	f.watches.Wait()
+}
+
+// loop runs the sweeper of idempotency keys again and again.
+type loop struct {
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func (p *player) startSweep(ctx context.Context) error {
+	if p.SweepKeys == nil {
+		return errors.New("there is no sweeper of idempotency keys")
+	}
+	if p.loop != nil {
+		return errors.New("the sweeper runs already")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	p.loop = &loop{cancel: cancel, done: done}
+	go func() {
+		for ctx.Err() == nil {
+			if err := p.SweepKeys(ctx); err != nil && ctx.Err() == nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	return nil
+}
+
+func (p *player) stopSweep() error {
+	if p.loop == nil {
+		return errors.New("the sweeper does not run")
+	}
+	err := p.loop.stop()
+	p.loop = nil
+	return err
+}
+
+// stop ends a loop and returns its error; there may be none to end.
+func (l *loop) stop() error {
+	if l == nil {
+		return nil
+	}
+	l.cancel()
+	return <-l.done
+}

@@ -1,0 +1,155 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SkipError says that a case was not played, for one of the two reasons that
+// the format allows.
+type SkipError struct{ Reason string }
+
+func (e *SkipError) Error() string { return "skipped: " + e.Reason }
+
+// Run plays a case, as often as it has rounds, each on a stage of its own. The
+// error joins all that did not hold; it is a [*SkipError] if nothing was played.
+func Run(ctx context.Context, c *Case, opts Options) error {
+	if err := skip(c, opts); err != nil {
+		return err
+	}
+	for round := 1; round <= c.rounds(); round++ {
+		err := runOnce(ctx, c, opts)
+		if err != nil && c.rounds() > 1 {
+			err = fmt.Errorf("round %d of %d: %w", round, c.rounds(), err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func skip(c *Case, opts Options) error {
+	for _, id := range slices.Sorted(maps.Keys(c.Setup.sources)) {
+		if g := c.Setup.sources[id].Gateway; !opts.HasGateway(g) {
+			return &SkipError{fmt.Sprintf("the gateway %s of source %s is not in the registry", g, id)}
+		}
+	}
+	if c.usesAPI() && !opts.HasIdempotency {
+		return &SkipError{"a request goes to /v1/, and the package idempotency does not exist yet"}
+	}
+	return nil
+}
+
+func runOnce(ctx context.Context, c *Case, opts Options) error {
+	stage, err := opts.Open(ctx, c)
+	if err != nil {
+		return fmt.Errorf("set the stage: %w", err)
+	}
+	defer stage.Close()
+	p := newPlayer(c, stage)
+	if c.Setup.Refused() {
+		return p.refused(ctx)
+	}
+	return p.play(ctx)
+}
+
+// player plays one round.
+type player struct {
+	*Stage
+
+	c              *Case
+	clock          time.Duration     // how far the program's clock was moved
+	answers        [][]Reply         // by request, in the order in which they came
+	outcomes       [][]string        // by request: what the first send left; nil: never sent
+	etags          map[string]string // by reference
+	before         counts            // the rows that the set-up left
+	faults         faults
+	loop           *loop
+	orphans        orphans
+	outboundBefore int
+	merchant       string // how the merchant answers: ok, error, hang
+	wrong          []error
+}
+
+func newPlayer(c *Case, stage *Stage) *player {
+	return &player{
+		Stage: stage, c: c, merchant: "ok", etags: make(map[string]string),
+		answers: make([][]Reply, len(c.Requests)), outcomes: make([][]string, len(c.Requests)),
+	}
+}
+
+// fail notes something that does not hold.
+func (p *player) fail(format string, args ...any) {
+	p.wrong = append(p.wrong, fmt.Errorf(format, args...))
+}
+
+// play plays steps and looks at the end. What fails inside a step is noted, so
+// that one run shows all that is wrong; what the runner itself cannot do ends it.
+func (p *player) play(ctx context.Context) error {
+	defer func() { _ = p.loop.stop() }()
+	defer p.faults.stop()
+	if err := p.setUp(ctx); err != nil {
+		return fmt.Errorf("set-up: %w", err)
+	}
+	steps := p.c.Steps
+	if steps == nil {
+		for i := range p.c.Requests {
+			steps = append(steps, Step{Kind: "send", Send: i, Instance: 1}, Step{Kind: "wait", Wait: "quiet"})
+		}
+	}
+	for i := range steps {
+		if err := p.step(ctx, &steps[i]); err != nil {
+			p.fail("steps[%d] %s: %w", i, steps[i].Kind, err)
+			return errors.Join(p.wrong...)
+		}
+	}
+	if err := p.settle(ctx); err != nil {
+		p.fail("at the end: %w", err)
+	}
+	if err := p.verify(ctx, &p.c.Assert, "assert"); err != nil {
+		return err
+	}
+	if err := p.always(ctx); err != nil {
+		return err
+	}
+	return errors.Join(p.wrong...)
+}
+
+// refusedWithin is how long a program may take to refuse a configuration.
+const refusedWithin = 10 * time.Second
+
+// refused checks that the program does not start with the case's configuration.
+func (p *player) refused(ctx context.Context) error {
+	ended, err := p.Program.Refused(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range ended {
+		switch {
+		case e.Code < 0 || e.Took > refusedWithin:
+			p.fail("%s: still ran after %s; it must refuse the configuration", e.Command, refusedWithin)
+		case e.Code == 0:
+			p.fail("%s: ended with code 0; it must refuse the configuration", e.Command)
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(p.c.Setup.Sources)), func(id string) bool { return strings.Contains(e.Output, id) }) {
+			p.fail("%s: does not say which source is wrong: %s", e.Command, e.Output)
+		}
+		for _, source := range p.c.Setup.sources {
+			for _, secret := range source.secrets() {
+				if strings.Contains(e.Output, secret) {
+					p.fail("%s: prints a secret", e.Command)
+				}
+			}
+		}
+	}
+	if err := p.verify(ctx, &p.c.Assert, "assert"); err != nil {
+		return err
+	}
+	return errors.Join(p.wrong...)
+}
