@@ -29,6 +29,9 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 				}
 			}
 			c.keep.ledger.JoinEvent(it.Event.Event)
+			if it.id != it.ID {
+				c.keep.ledger.Flags |= order.FlagIDReused
+			}
 			c.keep.dirty = true
 			main = bt.orders[orderKey{c.keep.account, c.keep.order}]
 			if main != nil && c.create {
@@ -74,9 +77,6 @@ func (s *Store) settleItem(bt *batch, it *item, main *lockedOrder, moved map[*lo
 
 // step folds an order anew and lets its book plan.
 func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
-	if it.id != it.ID {
-		o.in.Marks |= order.FlagIDReused
-	}
 	clear(o.in.Payments)
 	for _, p := range o.payments {
 		o.in.Payments[p.name()] = p.ledger
@@ -97,9 +97,10 @@ func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 
 // place decides which order the payment of a component belongs to. The strongest reference wins; a payment leaves a
 // stub freely, but stays on a registered order unless a person links it, and then both orders are flagged. It reports
-// whether payments were merged or left an order, which may move orders in any direction.
+// whether payments that were known before were merged or changed their order, which may move orders in any direction.
 func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 	stood := c.standing(bt.orders)
+	known := len(c.keep.ledger.IDs) > 0
 	registered := 0
 	for _, o := range stood {
 		if o.book.View.Registered {
@@ -149,7 +150,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 		moved[to] = true
 	}
 	c.keep.dirty = true
-	return len(c.found) > 1 || len(stood) > 0 && to != stood[0]
+	return len(c.found) > 1 || known && (len(stood) == 0 || to != stood[0])
 }
 
 // command applies what the merchant says about an order through its own API.
