@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/store"
+	"github.com/paidonce/paidonce/store/storetest"
 )
 
 // promise sets when an order must be looked at, from now.
@@ -74,29 +76,47 @@ func TestPull(t *testing.T) {
 	require.Nil(t, readOrder(t, pool, "ord_1").Wake)
 }
 
+// spy keeps the statements of pipelines.
+type spy struct {
+	wire
+	statements []string
+}
+
+func (s *spy) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
+	s.statements = append(s.statements, d.SQL)
+}
+
 // What waits for a later attempt must not be walked over on the way to what is due.
 func TestPullReadsOnlyWhatIsDue(t *testing.T) {
 	t.Parallel()
-	s, pool := open(t)
+	cfg, err := pgxpool.ParseConfig(storetest.OpenURL(t))
+	require.NoError(t, err)
+	var seen spy
+	cfg.ConnConfig.Tracer, cfg.MaxConns = &seen, 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
 	for i := range 50 {
 		ref := fmt.Sprintf("ord_%d", i)
 		apply(t, s, register(ref, 5000))
 		promise(t, pool, ref, time.Hour)
 	}
-	exec(t, pool, `ANALYZE orders`)
-	exec(t, pool, `SET enable_seqscan = off`)
-	var rows []string
-	r, _ := pool.Query(t.Context(), `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-		SELECT id FROM orders WHERE account_id = 'acme' AND wake_at <= (SELECT clock_timestamp())
-		ORDER BY wake_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`)
-	rows, err := pgx.CollectRows(r, pgx.RowTo[string])
-	require.NoError(t, err)
-	for _, line := range rows {
-		require.NotContains(t, line, "Rows Removed by Filter", "%q", rows)
-	}
+
+	seen.statements = nil
 	_, found, err := s.Pull(t.Context(), account, lease)
 	require.NoError(t, err)
 	require.False(t, found)
+	i := slices.IndexFunc(seen.statements, func(sql string) bool { return strings.Contains(sql, "SKIP LOCKED") })
+	require.GreaterOrEqual(t, i, 0, "%q", seen.statements)
+
+	exec(t, pool, `SET enable_seqscan = off`) // as Pull does; the pool has one connection
+	rows, _ := pool.Query(t.Context(), `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) `+seen.statements[i], account)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(plan, "\n"), "orders_wake")
+	require.NotContains(t, strings.Join(plan, "\n"), "Rows Removed by Filter")
 }
 
 func TestLapsedAccounts(t *testing.T) {
