@@ -99,6 +99,7 @@ type batch struct {
 	roots  map[gatewayID]uuid.UUID
 	orders map[orderKey]*lockedOrder
 	byRef  map[orderRef]*lockedOrder
+	late   []*item // known ids with other facts: their payloads are stored once it is known that they are new
 	now    time.Time
 }
 
@@ -151,7 +152,8 @@ func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own b
 	if err := send(ctx, tx, &b); err != nil {
 		return nil, fmt.Errorf("lock payments of %d events: %w", len(items), err)
 	}
-	fresh = append(fresh, admitted.sort()...)
+	bt.late = admitted.sort()
+	fresh = append(fresh, bt.late...)
 	folding = slices.DeleteFunc(folding, func(it *item) bool { return it.res.Outcome == Duplicate })
 
 	comps, err := bt.components(folding)
@@ -304,6 +306,7 @@ func (s *Store) write(ctx context.Context, tx pgx.Tx, bt *batch, items, fresh []
 			void.accounts, void.ids)
 	}
 	queueOrders(&b, kept)
+	queuePayloads(&b, bt.late)
 	queueOutcomes(&b, fresh)
 	if jobs && s.bell.rings(bt.now) {
 		queueBell(&b)
