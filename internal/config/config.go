@@ -103,7 +103,7 @@ type Retention struct {
 
 // Account is one merchant.
 type Account struct {
-	APIKeys  []APIKey                  `yaml:"api_keys" help:"keys of the merchant's own API"`
+	APIKeys  []APIKey                  `yaml:"api_keys" help:"keys of the merchant's own API: a list of {name, sha256, roles}; sha256 is the hex digest of the key, roles are read and write"`
 	Callback Callback                  `yaml:"callback"`
 	Sources  map[string]gateway.Source `yaml:"sources" help:"webhook endpoints by id: POST /webhooks/{id}. An id is unique over all accounts and never changes"`
 }
@@ -143,7 +143,7 @@ func Defaults() *Config {
 
 		TrustedProxyHeader: "X-Forwarded-For",
 
-		Log:         Log{Level: "info", Format: "json"},
+		Log: Log{Level: "info", Format: "json"},
 		Pool: Pool{
 			Serve:            16,
 			StatementTimeout: 10 * time.Second,
