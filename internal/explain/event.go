@@ -1,0 +1,230 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paidonce/paidonce/order"
+	"github.com/paidonce/paidonce/store"
+)
+
+// Event explains one event. t is the timeline of its order; nil if it belongs to none.
+func Event(e store.StoredEvent, t *store.Timeline) Report {
+	var tl store.Timeline
+	if t != nil {
+		tl = *t
+	}
+	r := Report{Subject: "event " + e.ID, Answer: eventLine(e, tl)}
+	if e.Deliveries > 1 {
+		r.Why = append(r.Why, fmt.Sprintf("It was delivered at least %d times, the last time at %s; only the first counted.",
+			e.Deliveries, e.LastDeliveredAt.UTC().Format("2006-01-02 15:04:05")))
+	}
+	for _, f := range e.Facts {
+		r.Why = append(r.Why, "It says: "+factText(f)+".")
+	}
+	if len(e.Payment) > 0 {
+		r.Why = append(r.Why, "Its payment is "+strings.Join(e.Payment, " = ")+".")
+	}
+	if e.Reference != "" {
+		r.Why = append(r.Why, "It names order "+e.Reference+".")
+	}
+	if t != nil {
+		r.Why = append(r.Why, orderAnswer(t.Order))
+	}
+	r.Todo = eventTodo(e)
+	return r
+}
+
+func eventTodo(e store.StoredEvent) []string {
+	switch {
+	case e.Outcome == store.Waiting && e.Reason == store.ReasonUnregistered:
+		return []string{"Register the order: POST /v1/orders with external_ref " + e.Reference + "."}
+	case e.Outcome == store.Waiting && e.Reason == store.ReasonNoReference:
+		return []string{"Put the order's reference on the payment at the gateway; its next event brings it."}
+	case e.Outcome == store.Waiting && e.Reason == store.ReasonSourcePaused:
+		return []string{"Set paused: false for source " + e.Source + " and reload the configuration."}
+	case e.Outcome == store.Quarantined:
+		return []string{"Its bytes are kept. Look at them with: paidonce events show " + e.ID + " --payload"}
+	case e.Outcome == store.Flagged && e.Reason == store.ReasonModeMismatch:
+		return []string{"Check the mode of source " + e.Source + ", and which endpoint the gateway's test account points to."}
+	case e.Outcome == store.Flagged && e.Reason == store.ReasonAccountMismatch:
+		return []string{"If the merchant account is yours, add it to source " + e.Source + " and have the gateway send the event again."}
+	}
+	return nil
+}
+
+// eventLine is the one sentence about an event, for every outcome and reason.
+func eventLine(e store.StoredEvent, t store.Timeline) string {
+	says := e.Type
+	if len(e.Facts) > 0 {
+		parts := make([]string, len(e.Facts))
+		for i, f := range e.Facts {
+			parts[i] = factText(f)
+		}
+		says += " (" + strings.Join(parts, ", ") + ")"
+	}
+	head := fmt.Sprintf("Event %s, %s, ", e.ID, says)
+	switch e.Outcome {
+	case store.Applied:
+		return head + "was applied: " + appliedText(e, t) + "."
+	case store.NoChange:
+		return head + "changed nothing: " + knownText(e, t) + "."
+	case store.Waiting:
+		return head + waitingText(e, t)
+	case store.Ignored:
+		return head + ignoredText(e)
+	case store.Flagged:
+		return head + flaggedText(e, t)
+	case store.Quarantined:
+		return head + "was kept aside: its signature is right, but its facts cannot be read (" + strings.TrimPrefix(e.Reason, store.ReasonUnreadable+": ") + ")."
+	}
+	return head + "has no outcome."
+}
+
+func appliedText(e store.StoredEvent, t store.Timeline) string {
+	if e.Before == nil || e.After == nil {
+		return "the order took it in"
+	}
+	var from, to order.State
+	for _, v := range t.Versions {
+		if v.Version == *e.Before {
+			from = v.To
+		}
+		if v.Version == *e.After {
+			to = v.To
+		}
+	}
+	versions := fmt.Sprintf("order v%d → v%d", *e.Before, *e.After)
+	switch {
+	case *e.Before == *e.After:
+		versions = fmt.Sprintf("it created the order at v%d", *e.After)
+	case to == "":
+	case from == to:
+		versions += ", still " + word(to)
+	default:
+		versions += fmt.Sprintf(", %s → %s", word(from), word(to))
+	}
+	return versions
+}
+
+// knownText names the event that the ledger knew a fact from before.
+func knownText(e store.StoredEvent, t store.Timeline) string {
+	for _, f := range e.Facts {
+		for _, g := range t.Events {
+			if g.ID == e.ID && g.Source == e.Source {
+				break
+			}
+			for _, h := range g.Facts {
+				if h.Kind == f.Kind && h.Ref == f.Ref && h.Currency == f.Currency && h.Misfit == "" && says(h, f) {
+					return fmt.Sprintf("%s is in the ledger since %s", factText(f), g.ID)
+				}
+			}
+		}
+	}
+	if len(e.Facts) == 0 {
+		return "it carries no fact that moves an order"
+	}
+	return "the ledger knew as much or more"
+}
+
+// says reports whether h says at least what f says.
+func says(h, f order.Fact) bool {
+	if f.Ref == "" && f.Kind != order.KindPhase {
+		return h.Amount >= f.Amount && h.Seq >= f.Seq
+	}
+	return h.Status == f.Status && h.Amount >= f.Amount
+}
+
+func waitingText(e store.StoredEvent, t store.Timeline) string {
+	switch e.Reason {
+	case store.ReasonUnregistered:
+		if v := registeredAt(t); v != nil {
+			return fmt.Sprintf("waited for order %s to be registered, and counts since then (v%d, by %s).", t.Order.Ref, v.Version, v.EventID)
+		}
+		return "waits: order " + e.Reference + " is not registered yet."
+	case store.ReasonNoReference:
+		if t.Order.Ref != "" {
+			return fmt.Sprintf("came before anybody knew the order of its payment, and counts for %s since that is known.", t.Order.Ref)
+		}
+		return "waits: no event has named the order of payment " + strings.Join(e.Payment, " = ") + " yet."
+	case store.ReasonSourcePaused:
+		return "waits: source " + e.Source + " is paused; it is folded when the source resumes."
+	}
+	return "waits (" + e.Reason + ")."
+}
+
+func registeredAt(t store.Timeline) *store.Version {
+	for i, v := range t.Versions {
+		if v.Source == store.APISource && v.From != "" {
+			for _, e := range t.Events {
+				if e.Source == v.Source && e.ID == v.EventID && e.Command != nil && e.Command.Register != nil {
+					return &t.Versions[i]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func ignoredText(e store.StoredEvent) string {
+	switch e.Reason {
+	case store.ReasonUnknownOrder:
+		return fmt.Sprintf("was ignored: nobody registered order %s, and source %s ignores unknown orders.", e.Reference, e.Source)
+	case "unknown_type":
+		return "was ignored: Paidonce does not know this type."
+	}
+	return "was ignored: this type carries no fact about a payment (" + e.Reason + ")."
+}
+
+func flaggedText(e store.StoredEvent, t store.Timeline) string {
+	switch e.Reason {
+	case store.ReasonCurrencyMismatch:
+		want := "another currency"
+		if t.Order.Currency != nil {
+			want = *t.Order.Currency
+		}
+		return "was flagged, not counted: the order is in " + want + "."
+	case store.ReasonModeMismatch:
+		return "was flagged, not counted: it is not of the mode (test or live) of source " + e.Source + "."
+	case store.ReasonAccountMismatch:
+		return "was flagged, not counted: it belongs to a merchant account that source " + e.Source + " does not name."
+	case store.ReasonIDReused:
+		base, _, _ := strings.Cut(e.ID, "#")
+		return "was counted and flagged: id " + base + " had come before with other facts."
+	}
+	return "was flagged (" + e.Reason + ")."
+}
+
+func versionLines(v store.Version, t store.Timeline) []Line {
+	var lines []Line
+	cause := v.Cause
+	if v.EventID != "" {
+		cause = v.EventID
+	}
+	switch {
+	case v.From == "":
+		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: created as %s, because of %s.", v.Version, word(v.To), cause)})
+	case v.From != v.To:
+		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: %s → %s, because of %s.", v.Version, word(v.From), word(v.To), cause)})
+	}
+	if v.Effect == order.EffectNone {
+		return lines
+	}
+	key := fmt.Sprintf("%s:%d:%s", t.Order.ID, v.Version, v.Effect)
+	what := fmt.Sprintf("Effect %s of version %d", v.Effect, v.Version)
+	at := v.At
+	if v.SettledAt != nil {
+		at = *v.SettledAt
+	}
+	switch v.EffectState {
+	case order.EffectDone:
+		lines = append(lines, Line{at, "effect", key, fmt.Sprintf("%s was done at the merchant, after %s.", what, tries(v.Attempts))})
+	case order.EffectCanceled:
+		lines = append(lines, Line{at, "effect", key, fmt.Sprintf("%s was taken back before it was called: %s.", what, v.Why)})
+	case order.EffectAssumed:
+		lines = append(lines, Line{at, "effect", key, fmt.Sprintf("%s is assumed done: %s.", what, v.Why)})
+	default:
+		lines = append(lines, Line{at, "effect", key, effectSentence(v, t.Now)})
+	}
+	return lines
+}
