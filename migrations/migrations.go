@@ -44,8 +44,9 @@ const lockKey = 0x706169646f6e6365
 // such as PgBouncer in transaction mode would hand the session to others: pass what
 // the configuration calls direct_url.
 //
-// A step that cannot have its locks within 5 seconds fails, rather than make every query
-// of a busy table wait behind it; run it again at a quieter moment.
+// A step that cannot have its locks within 5 seconds, or what lock_timeout in
+// the url says, fails rather than make every query of a busy table wait behind
+// it. Run it again at a quieter moment.
 func Up(ctx context.Context, url string, log *slog.Logger) error {
 	return up(ctx, url, files, log)
 }
@@ -78,7 +79,9 @@ func open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	params["application_name"] = "paidonce migrate"
 	// The role's own settings are for the program's queries; a migration may take its time,
 	// once it has its locks.
-	params["lock_timeout"] = "5s"
+	if params["lock_timeout"] == "" {
+		params["lock_timeout"] = "5s"
+	}
 	params["timezone"] = "UTC" // goose notes times without a zone
 	params["statement_timeout"] = "0"
 	params["idle_in_transaction_session_timeout"] = "0"

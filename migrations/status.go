@@ -207,14 +207,16 @@ func appliedSteps(ctx context.Context, db DB) ([]Step, error) {
 
 // Fingerprint returns a hash of everything that [Up] would apply to an empty
 // database, in hexadecimal: it names what may be reused, such as a template for tests.
-func Fingerprint() (string, error) {
+func Fingerprint() (string, error) { return fingerprint(files) }
+
+func fingerprint(files fs.FS) (string, error) {
 	sum := sha256.New()
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
 		return "", fmt.Errorf("migrations: %w", err)
 	}
 	for _, name := range names {
-		text, err := files.ReadFile(name)
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return "", fmt.Errorf("migrations: %w", err)
 		}
