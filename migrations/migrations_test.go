@@ -287,8 +287,9 @@ func TestLock(t *testing.T) {
 	t.Run("GivesUpRatherThanBlockABusyTable", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.OpenEmpty(t)
-		files := fstest.MapFS{"00001_table.sql": file("CREATE TABLE t AS SELECT 1 AS x")}
+		files := fstest.MapFS{"00001_table.sql": file("CREATE TABLE t AS SELECT current_setting('lock_timeout') AS x")}
 		require.NoError(t, migrations.UpFS(t.Context(), url, files, nil))
+		require.Equal(t, 1, count(t, connect(t, url), `SELECT count(*) FROM t WHERE x = '5s'`))
 		busy, err := connect(t, url).Begin(t.Context())
 		require.NoError(t, err)
 		_, err = busy.Exec(t.Context(), `SELECT * FROM t`)
