@@ -71,6 +71,7 @@ func TestAdyen(t *testing.T) {
 		{name: "NoAmount", body: signed("PSP1::CANARY:ord_1:::AUTHORISATION:true", `"amount":{"currency":"EUR","value":5000},`, "")},
 		{name: "NegativeAmount", body: signed("PSP1::CANARY:ord_1:-5:EUR:AUTHORISATION:true", "5000", "-5")},
 		{name: "UnsignedFieldChanged", body: one(`"success"`, `"reason":"x","success"`)},
+		{name: "BracketsInAString", body: one(`"success"`, `"reason":"\"}]","shopper":"\\","success"`)},
 		{name: "MetadataInTwoCases", body: one(`"hmacSignature"`, `"metadata.a":"1","metadata.A":"2","hmacSignature"`)},
 
 		{name: "Empty", body: " ", want: signature.Malformed},
@@ -128,6 +129,7 @@ func TestAdyen(t *testing.T) {
 		{name: "KeyTwiceByUnicodeFolding", body: one(`"eventCode"`, `"ſuccess":"false","eventCode"`), want: signature.Ambiguous},
 		{name: "KeyInAnotherCase", body: one(`"merchantReference"`, `"MerchantReference"`), want: signature.Ambiguous},
 		{name: "UnsignedKeyTwice", body: one(`"success"`, `"eventDate":"1","EventDate":"2","success"`), want: signature.Ambiguous},
+		{name: "UnsignedKeyTwiceByUnicodeFolding", body: one(`"success"`, `"reason":"1","reaſon":"2","success"`), want: signature.Ambiguous},
 		{name: "AmountTwice", body: one(`"success"`, `"amount":{"currency":"EUR","value":1},"success"`), want: signature.Ambiguous},
 		{name: "ValueTwice", body: one(`"value":5000`, `"value":5000,"value":1`), want: signature.Ambiguous},
 		{name: "ValueTwiceInAnotherCase", body: one(`"value":5000`, `"value":5000,"Value":1`), want: signature.Ambiguous},

@@ -115,8 +115,12 @@ func TestSignRefusesSecrets(t *testing.T) {
 		require.Equal(t, tt.want, signature.ReasonOf(err), "%s %v", tt.scheme, err)
 		require.Empty(t, signed)
 	}
-	s, _ := signature.Lookup("adyen")
-	_, err := s.Sign([]byte(`{}`), adyenSecret, now, signature.SignOptions{})
+	s, _ := signature.Lookup("standard")
+	_, err := s.Sign(nil, publicSecret, now, signature.SignOptions{})
+	require.EqualError(t, err, "signature: standard: bad_secret: a public key cannot sign")
+
+	s, _ = signature.Lookup("adyen")
+	_, err = s.Sign([]byte(`{}`), adyenSecret, now, signature.SignOptions{})
 	require.Equal(t, signature.Missing, signature.ReasonOf(err))
 }
 
