@@ -57,10 +57,16 @@ CREATE TABLE event_payloads (
 CREATE INDEX event_payloads_event ON event_payloads (account_id, source_id, event_id);
 CREATE INDEX event_payloads_delivery ON event_payloads (delivery) WHERE body IS NOT NULL;
 
+-- Payloads of events that somebody may still have to look at move here before their partition is dropped.
+CREATE TABLE event_payloads_kept (LIKE event_payloads);
+CREATE INDEX event_payloads_kept_event ON event_payloads_kept (account_id, source_id, event_id);
+CREATE INDEX event_payloads_kept_delivery ON event_payloads_kept (delivery) WHERE body IS NOT NULL;
+
 -- +goose StatementBegin
 DO $$
 BEGIN
   ALTER TABLE event_payloads ALTER COLUMN body SET COMPRESSION lz4;
+  ALTER TABLE event_payloads_kept ALTER COLUMN body SET COMPRESSION lz4;
 EXCEPTION WHEN feature_not_supported THEN
   RAISE NOTICE 'this server has no lz4: payloads are compressed with its default';
 END $$;

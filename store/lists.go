@@ -91,9 +91,10 @@ type StoredPayload struct {
 // Payload returns the bytes that brought an event; ErrNotFound once retention dropped them.
 func (s *Store) Payload(ctx context.Context, key EventKey) (StoredPayload, error) {
 	rows, _ := s.pool.Query(ctx, `
+		WITH payloads AS NOT MATERIALIZED (SELECT * FROM event_payloads UNION ALL SELECT * FROM event_payloads_kept)
 		SELECT p.received_at, p.header, coalesce(p.body, (
-			SELECT q.body FROM event_payloads q WHERE q.delivery = p.delivery AND q.body IS NOT NULL LIMIT 1))
-		FROM event_payloads p
+			SELECT q.body FROM payloads q WHERE q.delivery = p.delivery AND q.body IS NOT NULL LIMIT 1))
+		FROM payloads p
 		WHERE p.account_id = $1 AND p.source_id = $2 AND p.event_id = $3
 		ORDER BY p.received_at DESC LIMIT 1`, key.Account, key.Source, key.ID)
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[StoredPayload])

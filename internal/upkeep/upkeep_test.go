@@ -1,0 +1,82 @@
+package upkeep_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/internal/upkeep"
+	"github.com/paidonce/paidonce/store"
+	"github.com/paidonce/paidonce/store/storetest"
+)
+
+func TestUpkeepReportsWhatWaits(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Open(t)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `
+		INSERT INTO orders (account_id, id, external_ref, created_at) VALUES
+			('acme', '00000000-0000-7000-8000-000000000001', 'late', now() - interval '2 hours'),
+			('acme', '00000000-0000-7000-8000-000000000002', 'void', now() - interval '2 hours'),
+			('acme', '00000000-0000-7000-8000-000000000003', 'young', now());
+		INSERT INTO payments (account_id, id, order_id) VALUES
+			('acme', '00000000-0000-7000-8000-000000000011', '00000000-0000-7000-8000-000000000001'),
+			('acme', '00000000-0000-7000-8000-000000000013', '00000000-0000-7000-8000-000000000003');
+		INSERT INTO processed_events (account_id, source_id, event_id, type, facts, facts_hash, mapping_version, outcome)
+			VALUES ('acme', 's', 'evt_1', 't', '{}', '', 1, 'quarantined');
+		INSERT INTO river_job (state, kind, args, max_attempts, attempted_at, attempt)
+			VALUES ('running', 'drain', '{}', 5, now() - interval '2 hours', 1)`)
+	require.NoError(t, err)
+
+	reg := prometheus.NewRegistry()
+	u, err := upkeep.New(s, upkeep.Options{Registerer: reg})
+	require.NoError(t, err)
+	require.NoError(t, u.Run(t.Context()))
+	for name, want := range map[string]float64{"paidonce_stubs_overdue": 1, "paidonce_events_to_review": 1, "paidonce_jobs_stuck": 1} {
+		n, err := testutil.GatherAndCount(reg, name)
+		require.NoError(t, err)
+		require.Equal(t, 1, n, name)
+		families, err := reg.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == name {
+				require.InDelta(t, want, f.GetMetric()[0].GetGauge().GetValue(), 0, name)
+			}
+		}
+	}
+}
+
+type broken struct{ health bool }
+
+func (broken) EnsurePartitions(context.Context) (int, error) { return 0, errors.New("no partitions") }
+func (broken) DropPartitions(context.Context, time.Duration) ([]string, error) {
+	return nil, errors.New("no drop")
+}
+
+func (b *broken) Health(context.Context, time.Duration) (store.Health, error) {
+	b.health = true
+	return store.Health{}, nil
+}
+
+func TestUpkeepGoesOnAfterAFailure(t *testing.T) {
+	t.Parallel()
+	b := &broken{}
+	u, err := upkeep.New(b, upkeep.Options{})
+	require.NoError(t, err)
+	err = u.Run(t.Context())
+	require.ErrorContains(t, err, "no partitions")
+	require.ErrorContains(t, err, "no drop")
+	require.True(t, b.health)
+}
+
+func TestUpkeepRefusesToDropFreshPayloads(t *testing.T) {
+	t.Parallel()
+	_, err := upkeep.New(&broken{}, upkeep.Options{KeepPayloads: time.Hour})
+	require.ErrorContains(t, err, "24h or more")
+}
