@@ -31,8 +31,8 @@ type Edges struct {
 	Now func() time.Time
 
 	// DialContext opens every connection to a merchant or a gateway (not those
-	// to Postgres). If set, it decides alone where it connects to: the refusal of
-	// private addresses is part of the default dialer.
+	// to Postgres), and resolves their names. Whether a merchant's address may be
+	// private is then judged by the connection it returns. Default: a net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Log gets everything. Default: discarded.

@@ -146,7 +146,7 @@ func Defaults() *Config {
 		Log: Log{Level: "info", Format: "json"},
 		Pool: Pool{
 			Serve:            16,
-			StatementTimeout: 10 * time.Second,
+			StatementTimeout: 30 * time.Second,
 			LockTimeout:      time.Second,
 		},
 		Limits: Limits{

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"encoding/hex"
+	"slices"
+	"sync/atomic"
+
+	"github.com/paidonce/paidonce/api"
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/processor"
+)
+
+// live is the part of the configuration that a reload replaces: accounts with
+// their sources, secrets, API keys and callbacks. A reader sees the old one or
+// the new one, never a mixture.
+type live struct {
+	current atomic.Pointer[snapshot]
+}
+
+type snapshot struct {
+	config  *config.Config
+	sources map[string]gateway.Source
+	keys    []api.Key
+}
+
+func newLive(cfg *config.Config) *live {
+	l := &live{}
+	l.set(cfg)
+	return l
+}
+
+func (l *live) set(cfg *config.Config) {
+	s := &snapshot{config: cfg, sources: cfg.Sources()}
+	for _, name := range cfg.AccountNames() {
+		for _, k := range cfg.Accounts[name].APIKeys {
+			key := api.Key{
+				Account: name,
+				Read:    slices.Contains(k.Roles, config.RoleRead),
+				Write:   slices.Contains(k.Roles, config.RoleWrite),
+			}
+			if n, err := hex.Decode(key.SHA256[:], []byte(k.SHA256)); err != nil || n != len(key.SHA256) {
+				continue // the configuration was checked; a key that is not one opens nothing
+			}
+			s.keys = append(s.keys, key)
+		}
+	}
+	l.current.Store(s)
+}
+
+func (l *live) config() *config.Config { return l.current.Load().config }
+
+func (l *live) source(id string) (gateway.Source, bool) {
+	s, ok := l.current.Load().sources[id]
+	return s, ok
+}
+
+func (l *live) keys() []api.Key { return l.current.Load().keys }
+
+// target is where an account's effects are called out to.
+func (l *live) target(account string) (processor.Target, bool) {
+	cb := l.config().Accounts[account].Callback
+	if cb.URL == "" {
+		return processor.Target{}, false
+	}
+	t := processor.Target{URL: cb.URL, Secrets: []string{string(cb.Secret)}, AllowPrivate: cb.AllowPrivate, Timeout: cb.Timeout}
+	if cb.OldSecret != "" {
+		t.Secrets = append(t.Secrets, string(cb.OldSecret))
+	}
+	return t, true
+}

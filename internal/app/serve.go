@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paidonce/paidonce/api"
+	"github.com/paidonce/paidonce/processor"
+	"github.com/paidonce/paidonce/receiver"
+	"github.com/paidonce/paidonce/store"
+)
+
+// addServe adds what takes webhooks and API requests in.
+func (p *program) addServe(ctx context.Context, st *store.Store) error {
+	ingester, err := processor.NewIngester(st, processor.IngestOptions{Logger: p.log, Registerer: p.registry})
+	if err != nil {
+		return err
+	}
+	webhooks, err := receiver.New(p.live.source, ingester, p.receiverOptions())
+	if err != nil {
+		return err
+	}
+	v1, err := api.New(ingester, orders{st}, p.live.keys, api.Options{
+		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
+	})
+	if err != nil {
+		return err
+	}
+	ln, err := listen(ctx, "listen", p.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	p.addrs.Listen = ln.Addr().String()
+	limits := p.cfg.Limits
+	srv := receiver.NewServer(route(webhooks, v1), receiver.ServerOptions{
+		ReadHeaderTimeout: limits.HeaderTimeout,
+		ReadTimeout:       limits.HeaderTimeout + 2*limits.BodyTimeout,
+		IdleTimeout:       limits.IdleTimeout,
+		MaxHeaderBytes:    int(limits.MaxHeader),
+		Logger:            p.log,
+	})
+	p.front = append(p.front, serveOn(srv, ln, limits.ShutdownTimeout), p.resumeLoop(st))
+	p.back = append(p.back, ingester.Run)
+	return nil
+}
+
+func (p *program) receiverOptions() receiver.Options {
+	limits := p.cfg.Limits
+	opts := receiver.Options{
+		MaxBody: limits.MaxBody, BodyTimeout: limits.BodyTimeout,
+		MaxInFlight: limits.InFlight, MaxBodyBytes: limits.BodyMemory,
+		Refusals: receiver.RefusalLimit{
+			Burst: limits.Refusals, Every: time.Minute / time.Duration(limits.RefusalsPerMinute),
+		},
+		ProxyHeader: p.cfg.TrustedProxyHeader,
+		Now:         p.edges.Now, Logger: p.log, Registerer: p.registry,
+	}
+	for _, network := range p.cfg.TrustedProxies {
+		if prefix, err := netip.ParsePrefix(network); err == nil { // the configuration was checked
+			opts.TrustedProxies = append(opts.TrustedProxies, prefix)
+		}
+	}
+	return opts
+}
+
+// route sends /v1 to the API and all else to the receiver, which knows what to
+// say of paths that do not exist. Paths are not cleaned and nothing is redirected:
+// http.ServeMux would do both.
+func route(webhooks, v1 http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
+			v1.ServeHTTP(w, r)
+			return
+		}
+		webhooks.ServeHTTP(w, r)
+	})
+}
+
+// orders shows the store's orders to the API.
+type orders struct{ st *store.Store }
+
+// Order implements [api.Orders].
+func (o orders) Order(ctx context.Context, account string, id uuid.UUID) (api.Order, error) {
+	row, err := o.st.GetOrder(ctx, account, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return api.Order{}, fmt.Errorf("order %s: %w", id, api.ErrNotFound)
+	}
+	if err != nil {
+		return api.Order{}, err
+	}
+	return apiOrder(row)
+}
+
+// apiOrder is a stored order in the API's words.
+func apiOrder(o store.Order) (api.Order, error) {
+	out := api.Order{
+		ID: o.ID, ExternalRef: o.Ref, Registered: o.Registered, State: string(o.State), Flags: o.Flags,
+		Amount: o.Total, Currency: o.Currency,
+		Authorized: o.Authorized, Captured: o.Captured, Refunded: o.Refunded, Lost: o.Lost, Kept: o.Kept, AtRisk: o.AtRisk,
+		Told: string(o.Told), Version: o.Version, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+	}
+	if out.Flags == nil {
+		out.Flags = []string{}
+	}
+	if len(o.Details) > 0 {
+		if err := json.Unmarshal(o.Details, &out.Details); err != nil {
+			return api.Order{}, fmt.Errorf("details of order %s: %w", o.ID, err)
+		}
+	}
+	return out, nil
+}
