@@ -2,4 +2,138 @@
 
 package order
 
-var moves = [11][11]Causes{}
+// moves holds, by [States], what can move an order from one state (row) to another.
+var moves = [...][11]Causes{
+	0: { // pending
+		1:  CauseAuthorized | CauseOrder, // authorized
+		2:  CauseCaptured,                // partially_paid
+		3:  CauseCaptured | CauseOrder,   // paid
+		4:  CauseCaptured,                // partially_refunded
+		5:  CauseCaptured,                // refunded
+		6:  CauseCaptured,                // disputed
+		7:  CauseCaptured,                // charged_back
+		8:  CauseClosed,                  // failed
+		9:  CauseClosed | CauseOrder,     // canceled
+		10: CauseClosed,                  // expired
+	},
+	1: { // authorized
+		0:  CauseClosed | CauseOrder,   // pending
+		2:  CauseCaptured,              // partially_paid
+		3:  CauseCaptured | CauseOrder, // paid
+		4:  CauseCaptured,              // partially_refunded
+		5:  CauseCaptured,              // refunded
+		6:  CauseCaptured,              // disputed
+		7:  CauseCaptured,              // charged_back
+		8:  CauseClosed,                // failed
+		9:  CauseClosed | CauseOrder,   // canceled
+		10: CauseClosed,                // expired
+	},
+	2: { // partially_paid
+		0:  CauseCaptureFailed,                                           // pending
+		1:  CauseCaptureFailed,                                           // authorized
+		3:  CauseCaptured | CauseOrder,                                   // paid
+		4:  CauseCaptured | CauseOrder,                                   // partially_refunded
+		5:  CauseCaptureFailed | CauseRefunded,                           // refunded
+		6:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon, // disputed
+		7:  CauseCaptureFailed | CauseRefunded | CauseLost,               // charged_back
+		8:  CauseCaptureFailed,                                           // failed
+		9:  CauseCaptureFailed,                                           // canceled
+		10: CauseCaptureFailed,                                           // expired
+	},
+	3: { // paid
+		0:  CauseCaptureFailed | CauseOrder,                                             // pending
+		1:  CauseCaptureFailed | CauseOrder,                                             // authorized
+		2:  CauseCaptureFailed | CauseOrder,                                             // partially_paid
+		4:  CauseCaptureFailed | CauseRefunded | CauseLost | CauseOrder,                 // partially_refunded
+		5:  CauseCaptureFailed | CauseRefunded | CauseOrder,                             // refunded
+		6:  CauseCaptureFailed | CauseRefunded | CauseDisputed | CauseLost | CauseOrder, // disputed
+		7:  CauseCaptureFailed | CauseRefunded | CauseLost | CauseOrder,                 // charged_back
+		8:  CauseCaptureFailed | CauseOrder,                                             // failed
+		9:  CauseCaptureFailed | CauseOrder,                                             // canceled
+		10: CauseCaptureFailed | CauseOrder,                                             // expired
+	},
+	4: { // partially_refunded
+		0:  CauseCaptureFailed,                                                        // pending
+		1:  CauseCaptureFailed,                                                        // authorized
+		2:  CauseCaptureFailed | CauseOrder,                                           // partially_paid
+		3:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon | CauseOrder, // paid
+		5:  CauseCaptureFailed | CauseRefunded,                                        // refunded
+		6:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon,              // disputed
+		7:  CauseCaptureFailed | CauseRefunded | CauseLost,                            // charged_back
+		8:  CauseCaptureFailed,                                                        // failed
+		9:  CauseCaptureFailed,                                                        // canceled
+		10: CauseCaptureFailed,                                                        // expired
+	},
+	5: { // refunded
+		0:  CauseCaptureFailed,                                // pending
+		1:  CauseCaptureFailed,                                // authorized
+		2:  CauseCaptured | CauseRefundFailed,                 // partially_paid
+		3:  CauseCaptured | CauseRefundFailed | CauseOrder,    // paid
+		4:  CauseCaptured | CauseRefundFailed,                 // partially_refunded
+		6:  CauseCaptured | CauseRefundFailed,                 // disputed
+		7:  CauseCaptured | CauseRefunded | CauseRefundFailed, // charged_back
+		8:  CauseCaptureFailed,                                // failed
+		9:  CauseCaptureFailed,                                // canceled
+		10: CauseCaptureFailed,                                // expired
+	},
+	6: { // disputed
+		0:  CauseCaptureFailed,                                                                    // pending
+		1:  CauseCaptureFailed,                                                                    // authorized
+		2:  CauseCaptureFailed | CauseRefunded | CauseDisputed | CauseWon | CauseLost,             // partially_paid
+		3:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon | CauseLost | CauseOrder, // paid
+		4:  CauseCaptureFailed | CauseRefunded | CauseDisputed | CauseWon | CauseLost,             // partially_refunded
+		5:  CauseCaptureFailed | CauseRefunded,                                                    // refunded
+		7:  CauseCaptureFailed | CauseRefunded | CauseLost,                                        // charged_back
+		8:  CauseCaptureFailed,                                                                    // failed
+		9:  CauseCaptureFailed,                                                                    // canceled
+		10: CauseCaptureFailed,                                                                    // expired
+	},
+	7: { // charged_back
+		0:  CauseCaptureFailed,                                                        // pending
+		1:  CauseCaptureFailed,                                                        // authorized
+		2:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon,              // partially_paid
+		3:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon | CauseOrder, // paid
+		4:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon,              // partially_refunded
+		5:  CauseCaptureFailed | CauseRefunded | CauseRefundFailed,                    // refunded
+		6:  CauseCaptured | CauseRefundFailed | CauseDisputed | CauseWon,              // disputed
+		8:  CauseCaptureFailed,                                                        // failed
+		9:  CauseCaptureFailed,                                                        // canceled
+		10: CauseCaptureFailed,                                                        // expired
+	},
+	8: { // failed
+		0:  CauseAuthorized | CauseCaptured | CauseCaptureFailed | CauseRefunded | CauseRefundFailed | CauseDisputed | CauseWon | CauseLost, // pending
+		1:  CauseAuthorized,                                                                                                                 // authorized
+		2:  CauseCaptured,                                                                                                                   // partially_paid
+		3:  CauseCaptured | CauseOrder,                                                                                                      // paid
+		4:  CauseCaptured,                                                                                                                   // partially_refunded
+		5:  CauseCaptured,                                                                                                                   // refunded
+		6:  CauseCaptured,                                                                                                                   // disputed
+		7:  CauseCaptured,                                                                                                                   // charged_back
+		9:  CauseClosed | CauseOrder,                                                                                                        // canceled
+		10: CauseClosed,                                                                                                                     // expired
+	},
+	9: { // canceled
+		0:  CauseAuthorized | CauseCaptured | CauseCaptureFailed | CauseRefunded | CauseRefundFailed | CauseDisputed | CauseWon | CauseLost, // pending
+		1:  CauseAuthorized,                                                                                                                 // authorized
+		2:  CauseCaptured,                                                                                                                   // partially_paid
+		3:  CauseCaptured | CauseOrder,                                                                                                      // paid
+		4:  CauseCaptured,                                                                                                                   // partially_refunded
+		5:  CauseCaptured,                                                                                                                   // refunded
+		6:  CauseCaptured,                                                                                                                   // disputed
+		7:  CauseCaptured,                                                                                                                   // charged_back
+		8:  CauseClosed,                                                                                                                     // failed
+		10: CauseClosed,                                                                                                                     // expired
+	},
+	10: { // expired
+		0: CauseAuthorized | CauseCaptured | CauseCaptureFailed | CauseRefunded | CauseRefundFailed | CauseDisputed | CauseWon | CauseLost, // pending
+		1: CauseAuthorized,                                                                                                                 // authorized
+		2: CauseCaptured,                                                                                                                   // partially_paid
+		3: CauseCaptured | CauseOrder,                                                                                                      // paid
+		4: CauseCaptured,                                                                                                                   // partially_refunded
+		5: CauseCaptured,                                                                                                                   // refunded
+		6: CauseCaptured,                                                                                                                   // disputed
+		7: CauseCaptured,                                                                                                                   // charged_back
+		8: CauseClosed,                                                                                                                     // failed
+		9: CauseClosed | CauseOrder,                                                                                                        // canceled
+	},
+}

@@ -37,11 +37,11 @@ func (l *Ledger) sums(registered bool, currency string) (s sums, odd Flags) {
 		m = &Money{}
 	}
 
-	captured, _ := counted(m.Captures, m.CapturedTotal, 0)
-	if captured == All { // no number: nothing to compare with a total
-		captured, odd = 0, odd|FlagAmountUnknown
+	captured, unknown := m.captured()
+	if unknown {
+		odd |= FlagAmountUnknown
 	}
-	refunded, forced := counted(m.Refunds, m.RefundedTotal, add(captured, m.Released))
+	refunded, forced := m.refunded()
 	if refunded != All {
 		refunded = sub(refunded, m.Released)
 		if captured > 0 && refunded > captured {
@@ -91,12 +91,29 @@ func (s sums) plus(t sums) sums {
 	}
 }
 
-// counted returns the larger of two lower bounds: what the ids that are ok add up to, and what a running total leaves
-// once the ids that failed are taken off. It also returns how much of it was forced. A total of [All] means whatever
-// there is.
-func counted(items map[string]Item, total Total, there int64) (amount, forced int64) {
+// captured returns the larger of two lower bounds: what the captures that are ok add up to, and what the running total
+// leaves once the captures that failed are taken off. A capture that is ok without a number (it had failed, "all of it")
+// counts nothing: it must not take away what others brought.
+func (m *Money) captured() (amount int64, unknown bool) {
 	var ok, undone int64
-	for _, it := range items {
+	for _, it := range m.Captures {
+		switch {
+		case it.Status == StatusOK && it.Amount == All:
+			unknown = true
+		case it.Status == StatusOK:
+			ok = total(ok, it.Amount)
+		case it.Status == StatusFailed:
+			undone = add(undone, it.Amount)
+		}
+	}
+	return max(ok, sub(m.CapturedTotal.Amount, undone)), unknown
+}
+
+// refunded returns the same of refunds, and how much of it was forced. A total of [All] stays all, whatever failed: it
+// must not come to less than a number would.
+func (m *Money) refunded() (amount, forced int64) {
+	var ok, undone int64
+	for _, it := range m.Refunds {
 		switch it.Status {
 		case StatusOK:
 			ok = add(ok, it.Amount)
@@ -107,10 +124,10 @@ func counted(items map[string]Item, total Total, there int64) (amount, forced in
 			undone = add(undone, it.Amount)
 		}
 	}
-	if total.Amount == All {
-		total.Amount = there
+	if m.RefundedTotal.Amount == All {
+		return All, forced
 	}
-	return max(ok, sub(total.Amount, undone)), forced
+	return max(ok, sub(m.RefundedTotal.Amount, undone)), forced
 }
 
 // disputed returns what lost and open disputes take, before any cap. What is in another currency cannot be counted, so
