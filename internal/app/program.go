@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -66,27 +65,27 @@ func run(ctx context.Context, cfg *config.Config, e Edges, what parts) error {
 			closers[i]()
 		}
 	}()
-	open := func(part string, size int) (*store.Store, *pgxpool.Pool, error) {
-		st, pool, err := p.open(ctx, part, size)
+	open := func(part string, size int) (*store.Store, error) {
+		st, err := p.open(ctx, part, size)
 		if err == nil {
-			closers = append(closers, pool.Close)
+			closers = append(closers, st.Pool().Close)
 		}
-		return st, pool, err
+		return st, err
 	}
 
 	if what.work {
-		st, pool, err := open("work", cfg.Pool.Work)
+		st, err := open("work", cfg.Pool.Work)
 		if err != nil {
 			return err
 		}
-		stop, err := p.addWork(st, pool)
+		stop, err := p.addWork(st)
 		if err != nil {
 			return err
 		}
 		closers = append(closers, stop)
 	}
 	if what.serve {
-		st, _, err := open("serve", cfg.Pool.Serve)
+		st, err := open("serve", cfg.Pool.Serve)
 		if err != nil {
 			return err
 		}
@@ -108,19 +107,19 @@ func run(ctx context.Context, cfg *config.Config, e Edges, what parts) error {
 }
 
 // open opens the connections of a part and checks what they lead to.
-func (p *program) open(ctx context.Context, part string, size int) (*store.Store, *pgxpool.Pool, error) {
+func (p *program) open(ctx context.Context, part string, size int) (*store.Store, error) {
 	pool, err := OpenPool(ctx, p.cfg, part, size)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := checkDatabase(ctx, pool); err != nil {
 		pool.Close()
-		return nil, nil, err
+		return nil, err
 	}
 	st, err := store.New(pool, store.Options{Logger: p.log})
 	if err != nil {
 		pool.Close()
-		return nil, nil, err
+		return nil, err
 	}
 	registerPool(p.registry, part, pool)
 	p.checks = append(p.checks, receiver.Check{
@@ -129,7 +128,7 @@ func (p *program) open(ctx context.Context, part string, size int) (*store.Store
 	if p.store == nil {
 		p.store = st
 	}
-	return st, pool, nil
+	return st, nil
 }
 
 // run starts everything, waits for ctx or a fault, and ends it in the order that

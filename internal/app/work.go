@@ -1,14 +1,22 @@
 package app
 
 import (
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 
+	"github.com/paidonce/paidonce/internal/upkeep"
 	"github.com/paidonce/paidonce/processor"
 	"github.com/paidonce/paidonce/store"
 )
 
-// addWork adds the workers. What it returns closes what they opened.
-func (p *program) addWork(st *store.Store, _ *pgxpool.Pool) (stop func(), err error) {
+// addWork adds the workers, and with them the job that keeps the tables in
+// shape. What it returns closes what they opened.
+func (p *program) addWork(st *store.Store) (stop func(), err error) {
+	tidy, err := upkeep.New(st, upkeep.Options{
+		KeepPayloads: p.cfg.Retention.Payloads, Logger: p.log, Registerer: p.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
 	callback, err := processor.NewCallback(p.live.target, processor.CallbackOptions{
 		Now: p.edges.Now, DialContext: p.edges.DialContext, MaxIdle: p.cfg.Workers.Count,
 	})
@@ -18,7 +26,11 @@ func (p *program) addWork(st *store.Store, _ *pgxpool.Pool) (stop func(), err er
 	workers, err := processor.NewWorkers(st, callback, processor.WorkerOptions{
 		Workers:  p.cfg.Workers.Count,
 		PollOnly: p.cfg.Pool.PgBouncer,
-		Logger:   p.log, Registerer: p.registry,
+
+		PeriodicJobs: []*river.PeriodicJob{tidy.Periodic()},
+		AddWorkers:   tidy.Register,
+
+		Logger: p.log, Registerer: p.registry,
 	})
 	if err != nil {
 		return nil, err
