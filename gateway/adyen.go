@@ -206,7 +206,7 @@ func readAdyen(s Source, v value, rightMode bool, ev *order.Event) {
 // names reads what identifies the item: id, type, payment, time.
 func (e *adyenEvent) names() {
 	psp, ok := e.o.get("pspReference").text()
-	code, ok2 := e.o.get("eventCode").text()
+	code, ok2 := e.o.get("eventCode").kind()
 	success := e.o.get("success").Str
 	if !ok || !ok2 || success != "true" && success != "false" {
 		// Named by what is signed, so that a repetition has the same name.

@@ -11,11 +11,11 @@ import (
 // finish completes an event that a gateway file read: the realm, the
 // reference's pattern, and the form that [Gateway.Events] promises.
 func finish(ev *order.Event, s Source, realm string) *ParseError {
+	// What follows a # marks a second meaning of an id in our tables.
+	ev.ID = strings.ReplaceAll(ev.ID, "#", "%23")
 	if !isName(ev.ID) {
 		return parseError("no_event_id", "an event has no readable id")
 	}
-	// What follows a # marks a second meaning of an id in our tables.
-	ev.ID = strings.ReplaceAll(ev.ID, "#", "%23")
 	ev.Realm = realm
 
 	ev.Reference = reference(ev.Reference, s.ReferencePattern)

@@ -88,6 +88,15 @@ func isName(s string) bool {
 	})
 }
 
+// maxType is the longest type that is believed, in bytes.
+const maxType = 256
+
+// kind returns a text that can be the type of an event.
+func (v value) kind() (string, bool) {
+	text, ok := v.text()
+	return text, ok && len(text) <= maxType
+}
+
 // name returns a text, or the digits of an integer: some senders number their
 // orders. The digits are those of the payload, never of a float.
 func (v value) name() (string, bool) {

@@ -44,9 +44,9 @@ type SampleRequest struct {
 
 	// Set overwrites values of the finished payload, by path in the syntax of
 	// github.com/tidwall/sjson ("data.object.status"); for adyen from the item,
-	// except live, which belongs to the envelope. A value takes the place of a
-	// string as a string; elsewhere it is JSON if it can be read as JSON, else
-	// a string.
+	// except live, which belongs to the envelope. A value is JSON if it can be
+	// read as JSON, else a string; numbers, true and false that take the place
+	// of a string are strings too ("success").
 	Set map[string]string
 }
 
@@ -81,6 +81,15 @@ func unknownSample(g, typ string, types []Type) error {
 	return fmt.Errorf("gateway %s has no type %q; known: %s", g, typ, strings.Join(names, ", "))
 }
 
+// isScalar reports whether JSON text is a number, true or false.
+func isScalar(text string) bool {
+	switch gjson.Parse(text).Type {
+	case gjson.Number, gjson.True, gjson.False:
+		return true
+	}
+	return false
+}
+
 // render writes a payload, and puts in what the request sets.
 func render(payload any, set map[string]string, path func(string) string) ([]byte, error) {
 	body, err := json.Marshal(payload)
@@ -90,7 +99,7 @@ func render(payload any, set map[string]string, path func(string) string) ([]byt
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		at, text := path(key), set[key]
 		switch {
-		case gjson.GetBytes(body, at).Type != gjson.String && gjson.Valid(text):
+		case gjson.Valid(text) && (gjson.GetBytes(body, at).Type != gjson.String || !isScalar(text)):
 			body, err = sjson.SetRawBytes(body, at, []byte(text))
 		default:
 			body, err = sjson.SetBytes(body, at, text)

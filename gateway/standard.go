@@ -67,7 +67,7 @@ func parseStandard(s Source, d Delivery) ([]order.Event, error) {
 	if n, err := strconv.ParseInt(headerOf(d.Header, "Webhook-Timestamp", "Svix-Timestamp"), 10, 64); err == nil && n > 0 && n <= lastUnix {
 		ev.At = time.Unix(n, 0).UTC()
 	}
-	if text, ok := pointed(doc, s.Map.Type, &ev).text(); ok {
+	if text, ok := pointed(doc, s.Map.Type, &ev).kind(); ok {
 		ev.Type = text
 	} else if ev.Broken == "" {
 		ev.Broken = "no type at " + s.Map.Type

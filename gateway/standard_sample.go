@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func sampleStandard(r SampleRequest) ([]byte, error) {
 	m := r.Source.Map
 	if m == nil {
-		return nil, parseError("shape", "the source has no map")
+		return nil, errors.New("the source has no map")
 	}
 	if _, ok := m.Facts[r.Type]; !ok {
 		return nil, unknownSample("standard", r.Type, standardNames(r.Source))

@@ -129,11 +129,12 @@ func parseStripe(s Source, d Delivery) ([]order.Event, error) {
 		return nil, parseError("no_event_id", "id is missing or no plain text")
 	}
 	ev := order.Event{ID: id, Type: unreadableType}
-	if ev.Type, ok = top.get("type").text(); !ok {
-		ev.Type = unreadableType
+	name, ok := top.get("type").kind()
+	if !ok {
 		ev.Broken = "type is missing or no plain text"
 		return []order.Event{ev}, nil
 	}
+	ev.Type = name
 	if object := top.get("object").Str; strings.HasPrefix(object, "v2.") {
 		ev.At = rfc3339(top.get("created"))
 		ev.Ignored = NeedsFetch

@@ -1,0 +1,174 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/order"
+)
+
+// seed adds the payloads of testdata.
+func seed(f *testing.F, name string) {
+	files, err := filepath.Glob(filepath.Join(payloads, name, "*.json"))
+	require.NoError(f, err)
+	require.NotEmpty(f, files)
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(body)
+	}
+}
+
+// mapAny maps any bytes, and checks what holds for all of them: no panic, the
+// form that Events promises, the same again, and JSON as everybody reads it.
+func mapAny(t *testing.T, s gateway.Source, header http.Header, body []byte) []order.Event {
+	t.Helper()
+	g := of(t, s)
+	d := gateway.Delivery{Header: header, Body: body}
+	evs, err := g.Events(s, d)
+	var parse *gateway.ParseError
+	if err != nil {
+		require.ErrorAs(t, err, &parse)
+		require.NotEmpty(t, parse.Code)
+		require.Nil(t, evs)
+		text := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+		if parse.Code == "not_json" {
+			require.False(t, json.Valid(text), "encoding/json reads it")
+		}
+		if parse.Code == "not_utf8" {
+			require.False(t, utf8.Valid(text))
+		}
+		return nil
+	}
+	require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), "encoding/json does not read it")
+	require.NotEmpty(t, evs)
+	for _, ev := range evs {
+		require.NoError(t, ev.Validate())
+		require.NotEmpty(t, ev.ID)
+		require.LessOrEqual(t, len(ev.ID), 512)
+		require.Equal(t, ev.ID, order.BaseID(ev.ID))
+		require.NotEmpty(t, ev.Type)
+		require.LessOrEqual(t, len(ev.Type), 256)
+		require.LessOrEqual(t, len(ev.Reference), 512)
+		require.Equal(t, g.Realm(s), ev.Realm)
+		require.Equal(t, ev.Reference == "", ev.Strength == 0)
+		if ev.Ignored != "" || ev.Broken != "" {
+			require.Empty(t, ev.Facts)
+			require.Nil(t, ev.Own)
+		}
+		for _, fact := range ev.Facts {
+			require.GreaterOrEqual(t, fact.Amount, int64(0))
+			if fact.Kind == order.KindCaptured && fact.Status != order.StatusFailed {
+				require.NotEqual(t, int64(order.All), fact.Amount)
+			}
+		}
+		_, err := json.Marshal(ev)
+		require.NoError(t, err)
+	}
+	again, err := g.Events(s, d)
+	require.NoError(t, err)
+	require.Equal(t, evs, again)
+	return evs
+}
+
+// read reads a body as package encoding/json does.
+func read(t *testing.T, body []byte) map[string]any {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	dec.UseNumber()
+	var m map[string]any
+	require.NoError(t, dec.Decode(&m))
+	return m
+}
+
+func FuzzStripe(f *testing.F) {
+	seed(f, "stripe")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		evs := mapAny(t, stripeSource(), nil, body)
+		if evs == nil {
+			return
+		}
+		require.Len(t, evs, 1)
+		m := read(t, body)
+		require.Equal(t, strings.ReplaceAll(m["id"].(string), "#", "%23"), evs[0].ID) //nolint:forcetypeassert // it was read
+		if evs[0].Broken == "" {
+			require.Equal(t, m["type"], evs[0].Type)
+		}
+	})
+}
+
+func FuzzStandard(f *testing.F) {
+	seed(f, "standard")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		header := http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {"1767258000"}}
+		evs := mapAny(t, standardSource(), header, body)
+		if evs == nil || evs[0].Broken != "" || evs[0].Ignored != "" {
+			return
+		}
+		m := read(t, body)
+		data, ok := m["data"].(map[string]any)
+		require.True(t, ok)
+		number, err := data["amount"].(json.Number).Int64() //nolint:forcetypeassert // it was read
+		require.NoError(t, err)
+		require.Equal(t, number, evs[0].Facts[0].Amount)
+		require.Equal(t, m["type"], evs[0].Type)
+	})
+}
+
+// FuzzAdyen also checks that what is signed is what is read: if the verifier
+// accepts a body, an independent reader finds the same in it as the mapping.
+func FuzzAdyen(f *testing.F) {
+	seed(f, "adyen")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		mapAny(t, adyenSource(), nil, body)
+		s := bareAdyen()
+		mapAny(t, s, nil, body)
+
+		header, signed, err := gateway.Adyen.Sign(s, body, now)
+		if err != nil {
+			return
+		}
+		d := gateway.Delivery{Header: header, Body: signed}
+		require.NoError(t, gateway.Adyen.Verify(s, d, now))
+		evs, err := gateway.Adyen.Events(s, d)
+		var parse *gateway.ParseError
+		if errors.As(err, &parse) {
+			require.Equal(t, "too_deep", parse.Code, "a signed body that cannot be read: %v", err)
+			return
+		}
+		require.NoError(t, err)
+		items, ok := read(t, signed)["notificationItems"].([]any)
+		require.True(t, ok)
+		require.Len(t, evs, len(items))
+		for i, ev := range evs {
+			if ev.Broken != "" {
+				continue
+			}
+			item := items[i].(map[string]any)["NotificationRequestItem"].(map[string]any) //nolint:forcetypeassert // the verifier read it
+			id := item["pspReference"].(string) + ":" + item["eventCode"].(string) + ":" + item["success"].(string)
+			if len(id) <= 512 {
+				require.Equal(t, strings.ReplaceAll(id, "#", "%23"), ev.ID)
+			}
+			require.Equal(t, item["eventCode"], ev.Type)
+			if ev.Reference != "" {
+				require.Equal(t, item["merchantReference"], ev.Reference)
+			}
+			if ev.Own != nil && ev.Own.Currency == "EUR" {
+				amount := item["amount"].(map[string]any) //nolint:forcetypeassert // it was read
+				number, err := amount["value"].(json.Number).Int64()
+				require.NoError(t, err)
+				require.Equal(t, number, ev.Own.Minor)
+			}
+		}
+	})
+}
