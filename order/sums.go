@@ -91,6 +91,16 @@ func (s sums) plus(t sums) sums {
 	}
 }
 
+// bounded makes the sums add up again where one of them stopped at the limit: kept is what was captured and neither
+// refunded nor lost. Below the limit it changes nothing.
+func (s sums) bounded() sums {
+	s.refunded = min(s.refunded, s.captured)
+	s.lost = min(s.lost, s.captured-s.refunded)
+	s.kept = s.captured - s.refunded - s.lost
+	s.risk = min(s.risk, s.kept)
+	return s
+}
+
 // captured returns the larger of two lower bounds: what the captures that are ok add up to, and what the running total
 // leaves once the captures that failed are taken off. A capture that is ok without a number (it had failed, "all of it")
 // counts nothing: it must not take away what others brought.

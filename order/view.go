@@ -27,7 +27,7 @@ type View struct {
 	Want       Want   `json:"want"`
 	Registered bool   `json:"registered"` // by the merchant, or by a gateway's amount where that is allowed
 	Total      int64  `json:"total"`      // 0 of a stub, whose total is unknown
-	Currency   string `json:"currency"`   // of a stub: the one that all its money is in; empty if it has none or several
+	Currency   string `json:"currency"`   // empty of a stub: each of its payments shows its own
 
 	Captured   int64 `json:"captured"`
 	Refunded   int64 `json:"refunded"` // given back by the merchant
@@ -49,7 +49,7 @@ func (o *Order) View() View {
 	case o.Create && known:
 		v.Registered, v.Total, v.Currency = true, own.Minor, own.Currency
 	default:
-		v.Total, v.Currency = 0, o.stubCurrency()
+		v.Total, v.Currency = 0, ""
 		v.Flags |= FlagUnregistered
 	}
 
@@ -59,6 +59,7 @@ func (o *Order) View() View {
 		s = s.plus(one)
 		v.Flags |= l.Flags | odd
 	}
+	s = s.bounded()
 	v.Captured, v.Refunded, v.Lost = s.captured, s.refunded, s.lost
 	v.Kept, v.AtRisk, v.Authorized = s.kept, s.risk, s.authorized
 
@@ -80,19 +81,4 @@ func (o *Order) own() (greatest Amount, known bool) {
 		}
 	}
 	return greatest, known
-}
-
-// stubCurrency returns the currency that every payment of a stub shows, if it is one.
-func (o *Order) stubCurrency() string {
-	cur := ""
-	for _, l := range o.Payments {
-		switch shown := l.shownCurrency(); {
-		case shown == "":
-		case cur == "":
-			cur = shown
-		case cur != shown:
-			return ""
-		}
-	}
-	return cur
 }
