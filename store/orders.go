@@ -165,12 +165,19 @@ const (
 	sqlLockOrders = `SELECT ` + orderColumns + ` FROM orders o WHERE (o.account_id, o.id)` + inOrderSet + `
 		ORDER BY o.account_id, o.id FOR NO KEY UPDATE OF o`
 	sqlClock    = `SELECT clock_timestamp()`
-	sqlOpenRows = `SELECT t.account_id, t.order_id, ` + rowColumns + `,
+	sqlOpenRows = `SELECT k.a, k.i, t.*,
 			u.version, u.from_state, u.to_state, u.cause, u.effect, u.effect_state, u.after, u.attempts, u.tried, u.fence,
 			u.claimed_until, u.next_at, u.last_error, u.why
-		FROM order_transitions t
-		LEFT JOIN order_transitions u ON u.account_id = t.account_id AND u.order_id = t.order_id AND u.version = t.undoes
-		WHERE (t.account_id, t.order_id)` + inOrderSet + `AND t.effect_state IN ('open', 'claimed', 'dead')`
+		FROM (
+			SELECT a, i FROM unnest($1::text[], $2::uuid[]) AS x(a, i)
+			UNION
+			SELECT q.account_id, q.id FROM unnest($3::text[], $4::text[]) AS x(a, r)
+			JOIN orders q ON q.account_id = x.a AND q.external_ref = x.r) k(a, i)
+		CROSS JOIN LATERAL (
+			SELECT ` + rowColumns + `, t.undoes FROM order_transitions t
+			WHERE t.account_id = k.a AND t.order_id = k.i AND t.effect_state IN ('open', 'claimed', 'dead')
+			LIMIT 1) t
+		LEFT JOIN order_transitions u ON u.account_id = k.a AND u.order_id = k.i AND u.version = t.undoes`
 )
 
 // lockedSet is what queueLock fills once its batch has been read.
@@ -201,7 +208,9 @@ func (s *Store) queueLock(b *pgx.Batch, set *orderSet, between func(*lockedSet))
 			id         uuid.UUID
 			open, undo rowScan
 		)
+		var undoes *int
 		dest := append([]any{&account, &id}, open.dest()...)
+		dest = append(dest, &undoes)
 		_, err := pgx.ForEachRow(rows, append(dest, undo.dest()...), func() error {
 			o := l.orders[orderKey{account, id}]
 			if o == nil {
