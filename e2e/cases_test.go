@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/internal/scenario/cases"
+	"github.com/paidonce/paidonce/internal/scenario/merchant"
+	"github.com/paidonce/paidonce/internal/scenario/network"
+	"github.com/paidonce/paidonce/store"
+	"github.com/paidonce/paidonce/store/storetest"
+)
+
+// TestCases plays every failure case of a folder, each as a subtest named by its id.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("PAIDONCE_CASES")
+	if dir == "" {
+		dir = filepath.Join("..", "testdata", "cases")
+	}
+	playFolder(t, dir)
+}
+
+func playFolder(t *testing.T, dir string) {
+	t.Helper()
+	files, err := cases.Load(dir)
+	require.NoError(t, err)
+	for _, file := range files {
+		c, err := cases.Parse(file.Data)
+		if err != nil {
+			t.Run(file.Name, func(t *testing.T) { t.Errorf("%s: %v", file.Path, err) })
+			continue
+		}
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			switch err := play(t, c); {
+			case errors.As(err, new(*cases.SkipError)):
+				t.Skip(err)
+			case err != nil:
+				t.Errorf("%s: %s\n%v", c.ID, c.Title, err)
+			}
+		})
+	}
+}
+
+// play plays one case on stages that end with the test.
+func play(t *testing.T, c *cases.Case) error {
+	t.Helper()
+	return cases.Run(t.Context(), c, cases.Options{
+		HasGateway: func(name string) bool {
+			_, ok := gateway.Lookup(name)
+			return ok
+		},
+		HasIdempotency: hasIdempotency(t),
+		Open:           func(ctx context.Context, c *cases.Case) (*cases.Stage, error) { return openStage(ctx, t, c) },
+	})
+}
+
+// hasIdempotency reports whether the package is there.
+func hasIdempotency(t *testing.T) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "idempotency", "*.go"))
+	require.NoError(t, err)
+	return len(files) > 0
+}
+
+// The merchant of all stages. The network knows it by its name.
+const (
+	merchantHost   = "merchant.test"
+	callbackURL    = "http://merchant.test/paidonce"
+	callbackSecret = "whsec_ZTJlLW1lcmNoYW50LWNhbGxiYWNrLXNlY3JldC0wMDE="
+)
+
+// apiKeys are keys of the two accounts.
+var apiKeys = map[string]string{cases.AccountA: "key_e2e_account_a_0001", cases.AccountB: "key_e2e_account_b_0001"}
+
+// openStage makes what a case plays on.
+func openStage(ctx context.Context, t *testing.T, c *cases.Case) (*cases.Stage, error) {
+	t.Helper()
+	url := storetest.OpenURL(t)
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.New(pool, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s := &cases.Stage{Pool: pool, Store: st, APIKeys: apiKeys}
+	var p *program
+	s.Merchant, err = merchant.New(merchant.Options{
+		Secrets: func() []string { return []string{callbackSecret} },
+		Now:     func() time.Time { return p.clock() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Network, err = network.New(network.Options{MerchantHost: merchantHost, Merchant: s.Merchant, Authority: authority})
+	if err != nil {
+		return nil, err
+	}
+	p, err = newProgram(t.TempDir(), url, s.Network.Addr(), c.NeedsProcesses(), settingsOf(c))
+	if err != nil {
+		return nil, err
+	}
+	s.Program = p
+	s.Close = func() {
+		s.Merchant.Close()
+		p.close()
+		s.Network.Close()
+		pool.Close()
+	}
+	if err := p.SetClock(time.Unix(c.Now, 0)); err != nil {
+		return nil, err
+	}
+	if c.Setup.Refused() {
+		return s, nil
+	}
+	for _, process := range []string{"serve", "work"} {
+		if err := p.Start(ctx, process, 1); err != nil {
+			s.Close()
+			return nil, errors.Join(err, errors.New(tail(p.Logs())))
+		}
+	}
+	return s, nil
+}
+
+// tail is the end of a log.
+func tail(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
+
+// settingsOf is the configuration of a case: its sources, as they stand, are account A's.
+func settingsOf(c *cases.Case) settings {
+	s := plainSettings()
+	a := s.Accounts[cases.AccountA]
+	for id, source := range c.Setup.Sources {
+		a.Sources[id] = source
+	}
+	return s
+}
+
+// plainSettings has the two accounts, without sources. Pools are small: many
+// programs share one server.
+func plainSettings() settings {
+	s := settings{
+		Listen: "127.0.0.1:0", AdminListen: "off",
+		Log:      map[string]any{"level": "debug"},
+		Pool:     map[string]any{"serve": 8, "work": 10},
+		Workers:  map[string]any{"count": 6, "admin_listen": "off"},
+		Accounts: make(map[string]account),
+	}
+	for name, key := range apiKeys {
+		sum := sha256.Sum256([]byte(key))
+		s.Accounts[name] = account{
+			APIKeys: []config.APIKey{{
+				Name: "e2e", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite},
+			}},
+			Callback: map[string]any{"url": callbackURL, "secret": callbackSecret, "allow_private": true},
+			Sources:  make(map[string]json.RawMessage),
+		}
+	}
+	return s
+}
