@@ -28,10 +28,12 @@ import (
 // Mode is how a [Recorder] answers.
 type Mode string
 
-// OK answers 200, Error 503, Hang not at all until the caller gives up.
+// OK answers 200, Error 503, Gone 410 (never ask again), Hang not at all until
+// the caller gives up.
 const (
 	OK    Mode = "ok"
 	Error Mode = "error"
+	Gone  Mode = "gone"
 	Hang  Mode = "hang"
 )
 
@@ -166,9 +168,13 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		// The connection is cut without an answer.
 		panic(http.ErrAbortHandler)
-	case Error:
-		r.answered(call, http.StatusServiceUnavailable)
-		w.WriteHeader(http.StatusServiceUnavailable)
+	case Error, Gone:
+		status := http.StatusServiceUnavailable
+		if mode == Gone {
+			status = http.StatusGone
+		}
+		r.answered(call, status)
+		w.WriteHeader(status)
 	default:
 		r.accept(call, b)
 		r.answered(call, http.StatusOK)

@@ -1,0 +1,208 @@
+package scenario
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/order"
+)
+
+// request is a delivery that is ready to be sent, any number of times.
+type request struct {
+	url    string
+	header http.Header
+	body   []byte
+	events int // how many the body holds
+	status int // expected
+	where  string
+}
+
+// request makes the signed request of a delivery. n numbers the scenario's
+// deliveries, so that each has an event id of its own.
+func (p *play) request(d *Delivery, n int) (*request, error) {
+	name := d.sourceName()
+	source := p.actor.sources[name]
+	g, ok := gateway.Lookup(source.Gateway)
+	if !ok {
+		return nil, fmt.Errorf("there is no gateway %q", source.Gateway)
+	}
+	signer := gatewaySource(p.scenario.Name, name, source, []string{cmp.Or(d.Secret, source.Secrets[0])})
+	id := cmp.Or(d.ID, fmt.Sprintf("evt_%s_%d", p.scenario.Name, n))
+	body, err := p.body(g, signer, d, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{
+		url: p.target.URL + "/webhooks/" + signer.ID, header: http.Header{"Content-Type": {"application/json"}},
+		body: body, events: 1, status: cmp.Or(d.Status, http.StatusOK), where: fmt.Sprintf("delivery %d to %s", n, name),
+	}
+	if items := gjson.GetBytes(body, "notificationItems.#"); g.Name == "adyen" && items.Exists() {
+		r.events = int(items.Int())
+	}
+	if !d.Unsigned {
+		if r.header, r.body, err = g.SignID(signer, body, standardID(g, id), p.target.Now().Add(-d.SignedAgo)); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(d.Tamper)) {
+		if r.body, err = overwrite(r.body, path, d.Tamper[path]); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// standardID is the id of a message where it is signed in a header.
+func standardID(g *gateway.Gateway, id string) string {
+	if g.Name == "standard" {
+		return id
+	}
+	return ""
+}
+
+// body makes what is signed.
+func (p *play) body(g *gateway.Gateway, source gateway.Source, d *Delivery, id string) ([]byte, error) {
+	switch {
+	case d.Body != "":
+		return []byte(p.fill(d.Body, &d.Item, id)), nil
+	case d.Payload != "":
+		data, err := os.ReadFile(filepath.Join(p.scenario.dir, d.Payload))
+		if err != nil {
+			return nil, err
+		}
+		return []byte(p.fill(string(data), &d.Item, id)), nil
+	case len(d.Batch) > 0:
+		items := []byte("[]")
+		var whole []byte
+		for i := range d.Batch {
+			one, err := g.Sample(p.sample(source, &d.Batch[i], id))
+			if err != nil {
+				return nil, err
+			}
+			if items, err = sjson.SetRawBytes(items, "-1", []byte(gjson.GetBytes(one, "notificationItems.0").Raw)); err != nil {
+				return nil, err
+			}
+			whole = one
+		}
+		return sjson.SetRawBytes(whole, "notificationItems", items)
+	default:
+		return g.Sample(p.sample(source, &d.Item, id))
+	}
+}
+
+// sample asks a gateway for the body of an item.
+func (p *play) sample(source gateway.Source, i *Item, id string) gateway.SampleRequest {
+	amount := p.amountOf(i)
+	return gateway.SampleRequest{
+		Source: source, Type: i.Type, ID: id, Reference: i.Order, Payment: i.Payment, Ref: i.Ref, Amount: amount,
+		Mode: i.Mode, At: p.began.Add(i.At), Set: i.Set,
+	}
+}
+
+// amountOf is what an item is about: its own amount, or that of its order.
+func (p *play) amountOf(i *Item) order.Amount {
+	amount := p.totals[i.Order]
+	if amount.Currency == "" {
+		amount = order.Amount{Minor: 5000, Currency: "EUR"}
+	}
+	if i.Amount != nil {
+		amount.Minor = *i.Amount
+	}
+	if i.Currency != "" {
+		amount.Currency = i.Currency
+	}
+	return amount
+}
+
+// fill puts values into the places of a payload file.
+func (p *play) fill(text string, i *Item, id string) string {
+	amount, at := p.amountOf(i), p.began.Add(i.At)
+	return strings.NewReplacer(
+		"{{id}}", id, "{{order}}", i.Order, "{{payment}}", i.Payment, "{{ref}}", i.Ref,
+		"{{amount}}", strconv.FormatInt(amount.Minor, 10), "{{currency}}", amount.Currency,
+		"{{created}}", strconv.FormatInt(at.Unix(), 10), "{{date}}", at.UTC().Format(time.RFC3339),
+	).Replace(text)
+}
+
+// overwrite sets a value of a JSON text: as a string where a string stood, else
+// as JSON if it is some.
+func overwrite(body []byte, path, value string) ([]byte, error) {
+	old := gjson.GetBytes(body, path)
+	if !old.Exists() {
+		return nil, fmt.Errorf("tamper: there is nothing at %q", path)
+	}
+	raw := []byte(value)
+	if old.Type == gjson.String || !json.Valid(raw) {
+		raw, _ = json.Marshal(value)
+	}
+	changed, err := sjson.SetRawBytes(body, path, raw)
+	if err == nil && bytes.Equal(changed, body) {
+		return nil, fmt.Errorf("tamper: %q is %s already", path, value)
+	}
+	return changed, err
+}
+
+// send sends a request once and returns the code of the answer.
+func (p *play) send(ctx context.Context, r *request) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header = r.header.Clone()
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, err
+}
+
+// register registers an order as the merchant would.
+func (p *play) register(ctx context.Context, o *Order) error {
+	total := order.Amount{Minor: o.Amount, Currency: cmp.Or(o.Currency, "EUR")}
+	p.totals[o.Ref] = total
+	body, err := json.Marshal(map[string]any{"data": map[string]any{
+		"amount": total.Minor, "currency": total.Currency, "metadata": map[string]any{"external_ref": o.Ref},
+	}})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.target.URL+"/v1/orders", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+p.actor.apiKey)
+	// Asked for by the full API, ignored before: the same registration is the same key.
+	req.Header.Set("Idempotency-Key", "register-"+o.Ref)
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if want := cmp.Or(o.Status, http.StatusCreated); resp.StatusCode != want {
+		p.wrong("register %s: answered %d, expected %d: %s", o.Ref, resp.StatusCode, want, bytes.TrimSpace(answer))
+	}
+	return nil
+}
