@@ -1,9 +1,11 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
@@ -19,9 +21,6 @@ func Event(e store.StoredEvent, t *store.Timeline) Report {
 		r.Why = append(r.Why, fmt.Sprintf("It was delivered at least %d times, the last time at %s; only the first counted.",
 			e.Deliveries, e.LastDeliveredAt.UTC().Format("2006-01-02 15:04:05")))
 	}
-	for _, f := range e.Facts {
-		r.Why = append(r.Why, "It says: "+factText(f)+".")
-	}
 	if len(e.Payment) > 0 {
 		r.Why = append(r.Why, "Its payment is "+strings.Join(e.Payment, " = ")+".")
 	}
@@ -31,15 +30,15 @@ func Event(e store.StoredEvent, t *store.Timeline) Report {
 	if t != nil {
 		r.Why = append(r.Why, orderAnswer(t.Order))
 	}
-	r.Todo = eventTodo(e)
+	r.Todo = eventTodo(e, tl)
 	return r
 }
 
-func eventTodo(e store.StoredEvent) []string {
+func eventTodo(e store.StoredEvent, t store.Timeline) []string {
 	switch {
-	case e.Outcome == store.Waiting && e.Reason == store.ReasonUnregistered:
-		return []string{"Register the order: POST /v1/orders with external_ref " + e.Reference + "."}
-	case e.Outcome == store.Waiting && e.Reason == store.ReasonNoReference:
+	case e.Outcome == store.Waiting && e.Reason == store.ReasonUnregistered && t.Order.Total == nil:
+		return []string{"Register the order: POST /v1/orders with external_ref " + cmp.Or(t.Order.Ref, e.Reference) + "."}
+	case e.Outcome == store.Waiting && e.Reason == store.ReasonNoReference && t.Order.Ref == "":
 		return []string{"Put the order's reference on the payment at the gateway; its next event brings it."}
 	case e.Outcome == store.Waiting && e.Reason == store.ReasonSourcePaused:
 		return []string{"Set paused: false for source " + e.Source + " and reload the configuration."}
@@ -55,15 +54,7 @@ func eventTodo(e store.StoredEvent) []string {
 
 // eventLine is the one sentence about an event, for every outcome and reason.
 func eventLine(e store.StoredEvent, t store.Timeline) string {
-	says := e.Type
-	if len(e.Facts) > 0 {
-		parts := make([]string, len(e.Facts))
-		for i, f := range e.Facts {
-			parts[i] = factText(f)
-		}
-		says += " (" + strings.Join(parts, ", ") + ")"
-	}
-	head := fmt.Sprintf("Event %s, %s, ", e.ID, says)
+	head := fmt.Sprintf("Event %s, %s, ", e.ID, e.Type+factsText(e))
 	switch e.Outcome {
 	case store.Applied:
 		return head + "was applied: " + appliedText(e, t) + "."
@@ -77,8 +68,30 @@ func eventLine(e store.StoredEvent, t store.Timeline) string {
 		return head + flaggedText(e, t)
 	case store.Quarantined:
 		return head + "was kept aside: its signature is right, but its facts cannot be read (" + strings.TrimPrefix(e.Reason, store.ReasonUnreadable+": ") + ")."
+	case store.Duplicate:
+		return head + "was known: it had been delivered before, and counts once."
 	}
 	return head + "has no outcome."
+}
+
+// factsText is what an event says, in brackets; empty if it says nothing.
+func factsText(e store.StoredEvent) string {
+	var parts []string
+	if c := e.Command; c != nil {
+		if c.Register != nil {
+			parts = append(parts, "total "+money(c.Register.Minor, c.Register.Currency))
+		}
+		if c.Cancel {
+			parts = append(parts, "canceled by the merchant")
+		}
+	}
+	for _, f := range e.Facts {
+		parts = append(parts, factText(f))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 func appliedText(e store.StoredEvent, t store.Timeline) string {
@@ -86,7 +99,11 @@ func appliedText(e store.StoredEvent, t store.Timeline) string {
 		return "the order took it in"
 	}
 	var from, to order.State
+	created := ""
 	for _, v := range t.Versions {
+		if v.From == "" && v.Source == e.Source && v.EventID == e.ID {
+			created = fmt.Sprintf("it created the order (v%d, %s)", v.Version, word(v.To))
+		}
 		if v.Version == *e.Before {
 			from = v.To
 		}
@@ -94,21 +111,30 @@ func appliedText(e store.StoredEvent, t store.Timeline) string {
 			to = v.To
 		}
 	}
-	versions := fmt.Sprintf("order v%d → v%d", *e.Before, *e.After)
+	versions := fmt.Sprintf("v%d → v%d", *e.Before, *e.After)
 	switch {
-	case *e.Before == *e.After:
-		versions = fmt.Sprintf("it created the order at v%d", *e.After)
+	case *e.Before == *e.After && created != "":
+		return created
 	case to == "":
 	case from == to:
 		versions += ", still " + word(to)
 	default:
 		versions += fmt.Sprintf(", %s → %s", word(from), word(to))
 	}
-	return versions
+	if created != "" {
+		return created + ", then " + versions
+	}
+	return "order " + versions
 }
 
 // knownText names the event that the ledger knew a fact from before.
 func knownText(e store.StoredEvent, t store.Timeline) string {
+	if c := e.Command; c != nil {
+		if c.Cancel {
+			return "the order was canceled before"
+		}
+		return "the order was registered before"
+	}
 	for _, f := range e.Facts {
 		for _, g := range t.Events {
 			if g.ID == e.ID && g.Source == e.Source {
@@ -122,7 +148,7 @@ func knownText(e store.StoredEvent, t store.Timeline) string {
 		}
 	}
 	if len(e.Facts) == 0 {
-		return "it carries no fact that moves an order"
+		return "it only tells which payment and order belong together"
 	}
 	return "the ledger knew as much or more"
 }
@@ -141,7 +167,10 @@ func waitingText(e store.StoredEvent, t store.Timeline) string {
 		if v := registeredAt(t); v != nil {
 			return fmt.Sprintf("waited for order %s to be registered, and counts since then (v%d, by %s).", t.Order.Ref, v.Version, v.EventID)
 		}
-		return "waits: order " + e.Reference + " is not registered yet."
+		if t.Order.Total != nil {
+			return fmt.Sprintf("waited for order %s to be registered, and counts since then.", t.Order.Ref)
+		}
+		return "waits: order " + cmp.Or(t.Order.Ref, e.Reference) + " is not registered yet."
 	case store.ReasonNoReference:
 		if t.Order.Ref != "" {
 			return fmt.Sprintf("came before anybody knew the order of its payment, and counts for %s since that is known.", t.Order.Ref)
@@ -170,10 +199,14 @@ func ignoredText(e store.StoredEvent) string {
 	switch e.Reason {
 	case store.ReasonUnknownOrder:
 		return fmt.Sprintf("was ignored: nobody registered order %s, and source %s ignores unknown orders.", e.Reference, e.Source)
-	case "unknown_type":
-		return "was ignored: Paidonce does not know this type."
+	case gateway.UnknownType:
+		return "was ignored: Paidonce does not read events of this type."
+	case gateway.NoFact:
+		return "was ignored: events of this type can move an order, but what this one says moves none."
+	case gateway.NeedsFetch:
+		return "was ignored: it only points to an object at the gateway, and says nothing about it."
 	}
-	return "was ignored: this type carries no fact about a payment (" + e.Reason + ")."
+	return "was ignored (" + e.Reason + ")."
 }
 
 func flaggedText(e store.StoredEvent, t store.Timeline) string {
@@ -190,7 +223,7 @@ func flaggedText(e store.StoredEvent, t store.Timeline) string {
 		return "was flagged, not counted: it belongs to a merchant account that source " + e.Source + " does not name."
 	case store.ReasonIDReused:
 		base, _, _ := strings.Cut(e.ID, "#")
-		return "was counted and flagged: id " + base + " had come before with other facts."
+		return "was counted and flagged: the gateway had used the id " + base + " before, for other facts."
 	}
 	return "was flagged (" + e.Reason + ")."
 }
@@ -224,7 +257,7 @@ func versionLines(v store.Version, t store.Timeline) []Line {
 	case order.EffectAssumed:
 		lines = append(lines, Line{at, "effect", key, fmt.Sprintf("%s is assumed done: %s.", what, v.Why)})
 	default:
-		lines = append(lines, Line{at, "effect", key, effectSentence(v, t.Now)})
+		lines = append(lines, Line{at, "effect", key, effectSentence(v, t)})
 	}
 	return lines
 }

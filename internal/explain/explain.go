@@ -70,6 +70,8 @@ func orderAnswer(o store.Order) string {
 	switch {
 	case o.Total == nil:
 		return fmt.Sprintf("Order %s waits to be registered: events name it, but the merchant has not told its amount.", o.Ref)
+	case o.State == order.StatePaid && *o.Total == 0 && o.Kept == 0:
+		return fmt.Sprintf("Order %s is paid: it costs nothing.", o.Ref)
 	case o.State == order.StatePaid:
 		return fmt.Sprintf("Order %s is paid: %s of %s is kept.", o.Ref, amount(o, o.Kept), amount(o, *o.Total))
 	}
@@ -84,29 +86,40 @@ func stateReason(o store.Order) string {
 	case order.StatePartiallyPaid:
 		return fmt.Sprintf("only %s of %s is kept.", amount(o, o.Kept), total)
 	case order.StatePartiallyRefunded:
-		return fmt.Sprintf("%s was captured, and %s of it was given back or lost.", amount(o, o.Captured), amount(o, o.Refunded+o.Lost))
+		return fmt.Sprintf("%s was captured, and %s.", amount(o, o.Captured), gone(o))
 	case order.StateRefunded:
-		return fmt.Sprintf("all of the %s that was captured was given back.", amount(o, o.Captured))
+		return fmt.Sprintf("all of the %s that was captured was refunded.", amount(o, o.Captured))
 	case order.StateDisputed:
 		return fmt.Sprintf("a dispute over %s is open; losing it would leave less than %s.", amount(o, o.AtRisk), total)
 	case order.StateChargedBack:
-		return fmt.Sprintf("%s was captured, and a lost dispute or a reversal took it back.", amount(o, o.Captured))
+		return fmt.Sprintf("%s was captured, and %s.", amount(o, o.Captured), gone(o))
 	case order.StateFailed:
-		return "every payment of it failed."
+		return "its last payment failed, and no other is under way."
 	case order.StateExpired:
-		return "its last payment expired."
+		return "its last payment expired, and no other is under way."
 	case order.StateCanceled:
 		if o.Canceled {
 			return "the merchant canceled it."
 		}
-		return "its last payment was canceled."
+		return "its last payment was canceled, and no other is under way."
 	}
-	return fmt.Sprintf("nothing of %s was captured.", total)
+	return fmt.Sprintf("nothing of %s was captured yet.", total)
+}
+
+// gone says what became of the captured money that is not kept.
+func gone(o store.Order) string {
+	switch {
+	case o.Lost == 0:
+		return amount(o, o.Refunded) + " of it was refunded"
+	case o.Refunded == 0:
+		return amount(o, o.Lost) + " of it was taken back by a dispute or a reversal"
+	}
+	return fmt.Sprintf("%s of it was refunded and %s taken back by a dispute or a reversal", amount(o, o.Refunded), amount(o, o.Lost))
 }
 
 func orderWhy(t store.Timeline) (why, todo []string) {
 	o := t.Order
-	if len(t.Payments) == 0 && o.Total != nil && *o.Total > 0 {
+	if len(t.Payments) == 0 && o.Total != nil && *o.Total > 0 && !o.Canceled {
 		why = append(why, "No payment is known for it: no event named "+o.Ref+".")
 		todo = append(todo, "Look for the payment at the gateway; check that it carries the reference "+o.Ref+" where the source looks for it.")
 	}
@@ -119,8 +132,9 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 		}
 	}
 	for _, f := range o.Flags {
-		if s, ok := flagSentence(f, o); ok {
-			why = append(why, s)
+		// An event that was flagged for the same reason has told it already.
+		if !slices.ContainsFunc(t.Events, func(e store.StoredEvent) bool { return e.Outcome == store.Flagged && e.Reason == f }) {
+			why = append(why, flagSentence(f, o))
 		}
 	}
 	if o.Total == nil {
@@ -140,7 +154,7 @@ func effectWhy(t store.Timeline) (why, todo []string) {
 		if v.Effect == order.EffectNone || !v.EffectState.Live() {
 			continue
 		}
-		why = append(why, effectSentence(v, t.Now))
+		why = append(why, effectSentence(v, t))
 		if v.EffectState == order.EffectDead {
 			todo = append(todo, fmt.Sprintf("Mend the merchant's endpoint, then: paidonce effects retry --account %s --order %s", o.Account, o.Ref))
 		}
@@ -171,6 +185,9 @@ func paymentSentence(p store.Payment) string {
 		}
 		for _, id := range sortedKeys(m.Refunds) {
 			parts = append(parts, itemText("refund", id, m.Refunds[id].Status, m.Refunds[id].Amount, cur))
+		}
+		if m.Released > 0 {
+			parts = append(parts, "released "+money(m.Released, cur)+" uncaptured")
 		}
 	}
 	for _, id := range sortedKeys(l.Disputes) {

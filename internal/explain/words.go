@@ -68,34 +68,57 @@ func factText(f order.Fact) string {
 	case order.KindDisputed:
 		return disputeText(f.Ref, f.Status, f.Amount, f.Currency)
 	}
+	switch f.Status {
+	case order.StatusFailed, order.StatusExpired:
+		return "the payment " + string(f.Status)
+	case order.StatusCanceled:
+		return "the payment was canceled"
+	}
 	return "the payment is " + string(f.Status)
 }
 
-// flagSentence explains a flag. Flags of events (currency, mode, account, id reused) are told with their events.
-func flagSentence(flag string, o store.Order) (string, bool) {
+// flagSentence explains a flag by its name.
+func flagSentence(flag string, o store.Order) string {
+	total := "its total"
+	if o.Total != nil {
+		total = "the total of " + amount(o, *o.Total)
+	}
+	said := ""
 	switch flag {
 	case order.FlagOverpaid.String():
-		return fmt.Sprintf("Flag overpaid: %s is kept, more than the total of %s.", amount(o, o.Kept), amount(o, *o.Total)), true
+		said = fmt.Sprintf("%s is kept, more than %s", amount(o, o.Kept), total)
 	case order.FlagUnderpaid.String():
-		return fmt.Sprintf("Flag underpaid: %s was captured, less than the total of %s.", amount(o, o.Captured), amount(o, *o.Total)), true
+		said = fmt.Sprintf("%s was captured, less than %s", amount(o, o.Captured), total)
 	case order.FlagOverRefunded.String():
-		return "Flag over_refunded: a payment's refunds exceed what was captured of it; no more than that is counted.", true
+		said = "a payment's refunds exceed what was captured of it; no more than that is counted"
 	case order.FlagDisputeOpen.String():
-		return fmt.Sprintf("Flag dispute_open: a dispute over %s is open; losing it would still leave enough.", amount(o, o.AtRisk)), true
+		said = fmt.Sprintf("a dispute over %s is open; losing it would still leave enough", amount(o, o.AtRisk))
 	case order.FlagPaidAfterCancel.String():
-		return "Flag paid_after_cancel: money arrived although the merchant had canceled the order.", true
+		said = "money is kept although the merchant canceled the order"
+	case order.FlagCurrencyMismatch.String():
+		said = "there is money in another currency than the order's; it is not counted"
+	case order.FlagModeMismatch.String():
+		said = "a test event came to a live source, or the other way round; it is not counted"
+	case order.FlagAccountMismatch.String():
+		said = "an event of another merchant account came; it is not counted"
 	case order.FlagAmountUnknown.String():
-		return "Flag amount_unknown: a capture came without an amount; it is not counted.", true
+		said = "a capture came without a usable amount; it is not counted"
+	case order.FlagIDReused.String():
+		said = "the gateway used one event id for two different things; both are counted"
 	case order.FlagReferenceConflict.String():
-		return "Flag reference_conflict: events name different orders for one payment; it stays where it was until a person links it.", true
+		said = "events name different orders for one payment; it stays where it was until a person links it"
 	case order.FlagUnexpectedMove.String():
-		return "Flag unexpected_move: the order moved in a way that no known event explains; look at the versions below.", true
+		said = "the order moved in a way that no known event explains; look at the versions below"
+	case order.FlagUnregistered.String():
+		said = "the merchant has not registered it, so nothing is owed to it yet"
 	case order.FlagTotalDiffers.String():
-		return "Flag total_differs: the merchant registered another total than the payment's own amount.", true
+		said = "the merchant registered another total than the payment's own amount"
 	case order.FlagExpiredUnpaid.String():
-		return "Flag expired_unpaid: the order's deadline passed without payment.", true
+		said = "its deadline passed without payment"
+	default:
+		return "Flag " + flag + "."
 	}
-	return "", false
+	return "Flag " + flag + ": " + said + "."
 }
 
 func toldSentence(t order.Told) string {
@@ -111,22 +134,23 @@ func toldSentence(t order.Told) string {
 }
 
 // effectSentence says how an effect that is owed stands.
-func effectSentence(v store.Version, now time.Time) string {
+func effectSentence(v store.Version, t store.Timeline) string {
 	what := fmt.Sprintf("Effect %s of version %d", v.Effect, v.Version)
 	last := ""
 	if v.LastError != "" {
 		last = "; the last try said: " + v.LastError
 	}
-	switch v.EffectState {
-	case order.EffectClaimed:
-		return what + " is being called right now."
-	case order.EffectDead:
+	switch {
+	case v.EffectState == order.EffectClaimed:
+		return fmt.Sprintf("%s is being called right now, for the %s time.", what, ordinal(v.Attempts))
+	case v.EffectState == order.EffectDead:
 		return fmt.Sprintf("%s is dead after %s%s.", what, tries(v.Attempts), last)
-	}
-	if v.Attempts == 0 {
+	case v.Effect != order.Next(t.Order.Told, t.Order.Want):
+		return fmt.Sprintf("%s was called without an answer that counts, and is not wanted while the order is %s; should it be again, the same call goes out%s.",
+			what, word(t.Order.State), last)
+	case v.Attempts == 0:
 		return what + " is owed and was not called yet."
-	}
-	if v.NextAt != nil && v.NextAt.After(now) {
+	case v.NextAt != nil && v.NextAt.After(t.Now):
 		return fmt.Sprintf("%s is owed; after %s the next comes at %s%s.", what, tries(v.Attempts), v.NextAt.UTC().Format(time.RFC3339), last)
 	}
 	return fmt.Sprintf("%s is owed; after %s the next is due%s.", what, tries(v.Attempts), last)
@@ -137,4 +161,19 @@ func tries(n int) string {
 		return "one try"
 	}
 	return fmt.Sprintf("%d tries", n)
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n/10%10 != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
 }
