@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/paidonce/paidonce/internal/config"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it ran, and found or failed something
+	exitUsage  = 2 // it was called wrongly and did nothing
+)
+
+// commands is the command line. A command's own file says what it does; kong
+// reads name, help and flags from the tags.
+type commands struct {
+	Config string `short:"c" placeholder:"FILE" help:"Configuration (default: $$PAIDONCE_CONFIG, else paidonce.yaml, else what dev made here)."`
+
+	Dev     devCmd     `cmd:"" group:"run" help:"Run everything here, on a Postgres that it starts itself."`
+	Serve   serveCmd   `cmd:"" group:"run" help:"Take webhooks and API requests in."`
+	Work    workCmd    `cmd:"" group:"run" help:"Tell merchants what to do."`
+	Migrate migrateCmd `cmd:"" group:"run" help:"Bring the database to this version's schema."`
+
+	Explain explainCmd `cmd:"" group:"look" help:"Say in plain sentences why an order or event is as it is."`
+	Orders  ordersCmd  `cmd:"" group:"look" help:"List and show orders."`
+	Events  eventsCmd  `cmd:"" group:"look" help:"List and show events."`
+	Effects effectsCmd `cmd:"" group:"look" help:"List what merchants were told or must be told, and retry it."`
+
+	Send   sendCmd   `cmd:"" group:"send" help:"Make one signed event and send it, as the gateway would."`
+	Replay replayCmd `cmd:"" group:"send" help:"Send signed events from files, or fold stored ones again."`
+
+	Configuration configCmd     `cmd:"" name:"config" group:"settings" help:"Check the configuration, or start a new one."`
+	Gateways      gatewaysCmd   `cmd:"" group:"settings" help:"List the gateways and what they understand."`
+	Health        healthCmd     `cmd:"" group:"settings" help:"Ask a running process whether it is ready."`
+	Version       versionCmd    `cmd:"" group:"settings" help:"Show the version."`
+	Completion    completionCmd `cmd:"" group:"settings" help:"Print a completion script for a shell."`
+
+	Complete completeCmd `cmd:"" name:"__complete" hidden:""`
+}
+
+var groups = []kong.Group{
+	{Key: "run", Title: "Run it:"},
+	{Key: "look", Title: "See what happened:"},
+	{Key: "send", Title: "Send events:"},
+	{Key: "settings", Title: "Set it up:"},
+}
+
+// env is what a command has beside its own flags: nothing of a command is
+// global, so tests drive the whole program in-process.
+type env struct {
+	config string // --config
+	getenv func(string) string
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	now    func() time.Time
+	model  *kong.Kong
+}
+
+// errFailed ends a command with exit code 1 when it has said all there is to say.
+var errFailed = errors.New("failed")
+
+// usageError is an error in how a command was called.
+type usageError struct{ error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// exited unwinds the parser where kong would end the process (after --help).
+type exited int
+
+// run is main without globals. It returns the exit code.
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now} //nolint:forbidigo // the edge where the real clock enters
+	defer func() {
+		if r := recover(); r != nil {
+			c, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(c)
+		}
+	}()
+	var cli commands
+	parser, err := kong.New(
+		&cli,
+		kong.Name("paidonce"),
+		kong.Description("Paidonce takes the webhooks of payment gateways in and makes each payment take effect on your order once."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ExplicitGroups(groups),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(e),
+	)
+	if err != nil {
+		panic(fmt.Sprintf("the command line is declared wrongly: %v", err))
+	}
+	e.model = parser
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "paidonce: %s; see %s --help\n", err, helpFor(err))
+		return exitUsage
+	}
+	e.config = cli.Config
+	return e.report(parsed.Run())
+}
+
+// helpFor is the command whose help tells more about an error of the parser.
+func helpFor(err error) string {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context == nil {
+		return "paidonce"
+	}
+	names := []string{"paidonce"}
+	for _, step := range parse.Context.Path {
+		if step.Command != nil {
+			names = append(names, step.Command.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// report writes what a command returned, and chooses the exit code.
+func (e *env) report(err error) int {
+	var wrong usageError
+	switch problems := config.Problems(err); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFailed):
+		return exitFailed
+	case errors.As(err, &wrong):
+		fmt.Fprintf(e.stderr, "paidonce: %v\n", err)
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(e.stderr, "paidonce: interrupted")
+		return exitFailed
+	case len(problems) > 1:
+		fmt.Fprintf(e.stderr, "paidonce: the configuration has %d problems; correct these places:\n", len(problems))
+		for _, p := range problems {
+			fmt.Fprintf(e.stderr, "  %v\n", p)
+		}
+		return exitFailed
+	default:
+		fmt.Fprintf(e.stderr, "paidonce: %v\n", err)
+		return exitFailed
+	}
+}
