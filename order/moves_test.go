@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/format"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,101 @@ func TestMovesTable(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(got), "%s is not what go generate makes", name)
 	}
+}
+
+// TestMovesGuard states what the table is worth: which moves are noticed if they ever happen.
+func TestMovesGuard(t *testing.T) {
+	t.Parallel()
+	noMoney := []order.State{
+		order.StatePending, order.StateAuthorized, order.StateFailed, order.StateCanceled, order.StateExpired,
+	}
+	var every order.Causes
+	for _, l := range letters {
+		every |= l.cause
+	}
+	for _, from := range order.States() {
+		for _, to := range order.States() {
+			money, gone := !slices.Contains(noMoney, from), slices.Contains(noMoney, to)
+			if money && gone {
+				require.True(t, order.Unexpected(from, to, every&^(order.CauseCaptureFailed|order.CauseOrder)),
+					"money of %s to %s without a capture undone", from, to)
+			}
+			if from != to && (money || !gone) {
+				require.True(t, order.Unexpected(from, to, order.CauseAuthorized|order.CauseClosed),
+					"%s to %s by phases alone", from, to)
+			}
+			if from == order.StatePaid && to != from {
+				harmless := order.CauseAuthorized | order.CauseCaptured | order.CauseRefundFailed | order.CauseWon | order.CauseClosed
+				require.True(t, order.Unexpected(from, to, harmless), "paid to %s by what takes nothing", to)
+			}
+			if to == order.StatePaid && (from == order.StateRefunded || from == order.StateChargedBack) {
+				takes := order.CauseAuthorized | order.CauseClosed | order.CauseRefunded | order.CauseLost | order.CauseCaptureFailed
+				require.True(t, order.Unexpected(from, to, takes), "%s to paid by what brings nothing", from)
+			}
+			require.Equal(t, from != to, order.Unexpected(from, to, 0))
+			require.False(t, order.Unexpected(from, to, order.CauseLink))
+		}
+	}
+	require.True(t, order.Unexpected("", order.StatePending, every), "an order that is made does not move")
+	require.True(t, order.Unexpected(order.StatePaid, "", every))
+}
+
+// One event may carry several facts: the move may go through states in between.
+func TestMovesOfAnEventWithSeveralFacts(t *testing.T) {
+	t.Parallel()
+	refunded := []order.Fact{capturedTotal(5, 0), refundedTotal(5, 0)} // charge.refunded, the first that is seen of it
+	causes := order.CausesOf(order.Event{Facts: refunded})
+	require.Equal(t, order.CauseCaptured|order.CauseRefunded, causes)
+	require.False(t, order.Unexpected(order.StatePending, order.StateRefunded, causes))
+	require.True(t, order.Unexpected(order.StatePending, order.StateRefunded, order.CauseRefunded))
+	require.True(t, order.Unexpected(order.StatePending, order.StateFailed, causes))
+}
+
+func TestCausesOf(t *testing.T) {
+	t.Parallel()
+	misfit := capturedTotal(5, 0)
+	misfit.Misfit = order.MisfitMode
+	for name, tt := range map[string]struct {
+		event order.Event
+		want  order.Causes
+	}{
+		"Nothing":         {order.Event{}, 0},
+		"Register":        {order.Event{Command: &order.Command{Register: &order.Amount{}}}, order.CauseOrder},
+		"Misfit":          {order.Event{Facts: []order.Fact{misfit}}, 0},
+		"Authorized":      {order.Event{Facts: []order.Fact{authorized(5), phase(order.StatusAuthorized, 1)}}, order.CauseAuthorized},
+		"Processing":      {order.Event{Facts: []order.Fact{phase(order.StatusProcessing, 1)}}, order.CauseAuthorized},
+		"Closed":          {order.Event{Facts: []order.Fact{phase(order.StatusExpired, 1)}}, order.CauseClosed},
+		"Total":           {order.Event{Facts: []order.Fact{capturedTotal(5, 0)}}, order.CauseCaptured},
+		"VersionedTotal":  {order.Event{Facts: []order.Fact{capturedTotal(5, 1)}}, order.CauseCaptured | order.CauseCaptureFailed},
+		"CaptureOK":       {order.Event{Facts: []order.Fact{capture("c", order.StatusOK, 5, 1)}}, order.CauseCaptured},
+		"CaptureFailed":   {order.Event{Facts: []order.Fact{capture("c", order.StatusFailed, 5, 1)}}, order.CauseCaptureFailed},
+		"CapturePending":  {order.Event{Facts: []order.Fact{capture("c", order.StatusPending, 5, 0)}}, order.CauseCaptured},
+		"PendingAgain":    {order.Event{Facts: []order.Fact{capture("c", order.StatusPending, 5, 1)}}, order.CauseCaptured | order.CauseCaptureFailed},
+		"RefundFailed":    {order.Event{Facts: []order.Fact{refund("r", order.StatusFailed, 5, 1)}}, order.CauseRefundFailed},
+		"VersionedRefund": {order.Event{Facts: []order.Fact{refundedTotal(5, 1)}}, order.CauseRefunded | order.CauseRefundFailed},
+		"Released":        {order.Event{Facts: []order.Fact{released(5)}}, order.CauseRefundFailed},
+		"Disputes": {order.Event{Facts: []order.Fact{
+			dispute("d", order.StatusOpen, 5, 1), dispute("d", order.StatusNone, 5, 1), dispute("d", order.StatusLost, 5, 1),
+		}}, order.CauseDisputed | order.CauseWon | order.CauseLost},
+		"OwnAmountAlone": {order.Event{Own: &order.Amount{Minor: 5, Currency: "EUR"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, order.CausesOf(tt.event))
+		})
+	}
+}
+
+// A gateway's amount that registers an order moves it as the merchant would.
+func TestUnexpectedChangeSeesTheOrdersOwnInputs(t *testing.T) {
+	t.Parallel()
+	before, after := folded(5000, paid), folded(6000, paid)
+	require.True(t, order.Unexpected(before.State, after.State, order.CauseAuthorized))
+	require.False(t, order.UnexpectedChange(before, after, order.CauseAuthorized))
+	after.Total = before.Total
+	require.True(t, order.UnexpectedChange(before, after, order.CauseAuthorized))
+	after.Registered = false
+	require.False(t, order.UnexpectedChange(before, after, 0))
 }
 
 // TestMovesAreExpected: no fact, and no event of several, moves an order in a way that its causes do not explain, as long
