@@ -1,0 +1,201 @@
+package bench_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/internal/localpg"
+	"github.com/paidonce/paidonce/signature"
+)
+
+const (
+	secret      = "whsec_bench_only_0123456789abcdef"
+	connections = 64
+	roundTime   = 3 * time.Second
+	rounds      = 5
+	ordersAhead = 50_000 // registered before the first round; more than all rounds use
+)
+
+// The benchmark's servers are this binary again, each in a process of its own, as in production.
+func TestMain(m *testing.M) {
+	switch os.Getenv("PAIDONCE_BENCH_ROLE") {
+	case "naive":
+		exit(runNaive(os.Getenv("PAIDONCE_BENCH_URL")))
+	case "paidonce":
+		exit(runPaidonce(os.Getenv("PAIDONCE_BENCH_URL")))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// BenchmarkIngest sends signed payment_intent.succeeded events of 2 KB, each for a registered order of its own, over 64
+// connections, to Paidonce and to a handler that does the same work one statement a round trip (chi, pgx, River's
+// InsertTx), turn about. It reports the median of the ratios, both rates, and the memory of serve.
+func BenchmarkIngest(b *testing.B) {
+	pg, err := localpg.Start(b.Context(), localpg.Options{
+		Dir: localpg.DefaultDir("bench", os.Getenv), Durable: true, Log: os.Stderr,
+	})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, pg.Stop()) }()
+	naive := startServer(b, pg, "naive")
+	ours := startServer(b, pg, "paidonce")
+	for range b.N {
+		var ratios, oursRates, naiveRates []float64
+		for r := range rounds {
+			n, o := naive.round(b, r), ours.round(b, r)
+			ratios, oursRates, naiveRates = append(ratios, o/n), append(oursRates, o), append(naiveRates, n)
+			b.Logf("round %d: paidonce %.0f/s, one statement a round trip %.0f/s, ratio %.2f", r+1, o, n, o/n)
+		}
+		b.ReportMetric(median(ratios), "ratio")
+		b.ReportMetric(median(oursRates), "events/s")
+		b.ReportMetric(median(naiveRates), "naive_events/s")
+		b.ReportMetric(ours.peakMiB(b), "serve_MiB")
+	}
+}
+
+func median(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+type server struct {
+	name string
+	url  string
+	pid  int
+	next atomic.Int64 // order numbers
+}
+
+func startServer(b *testing.B, pg *localpg.Server, role string) *server {
+	b.Helper()
+	db := "bench_" + role
+	admin, err := pgx.Connect(b.Context(), pg.URL("postgres"))
+	require.NoError(b, err)
+	_, err = admin.Exec(b.Context(), `DROP DATABASE IF EXISTS `+db+` WITH (FORCE)`)
+	require.NoError(b, err)
+	_, err = admin.Exec(b.Context(), `CREATE DATABASE `+db)
+	require.NoError(b, err)
+	require.NoError(b, admin.Close(b.Context()))
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = append(os.Environ(), "PAIDONCE_BENCH_ROLE="+role, "PAIDONCE_BENCH_URL="+pg.URL(db))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, cmd.Start())
+	b.Cleanup(func() {
+		stop()
+		_ = cmd.Wait()
+	})
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(b, err, "the %s server did not start", role)
+	return &server{name: role, url: "http://" + strings.TrimSpace(addr) + "/webhooks/stripe", pid: cmd.Process.Pid}
+}
+
+// round sends for roundTime and returns acknowledged events a second.
+func (s *server) round(b *testing.B, r int) float64 {
+	b.Helper()
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(b.Context(), roundTime)
+	defer cancel()
+	tr := &http.Transport{MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections, DisableCompression: true}
+	defer tr.CloseIdleConnections()
+	client := &http.Client{Transport: tr}
+	scheme, ok := signature.Lookup("stripe")
+	require.True(b, ok)
+	start := time.Now()
+	for range connections {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				n := s.next.Add(1)
+				body := event(n)
+				signed, err := scheme.Sign(body, secret, time.Now(), signature.SignOptions{})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.url, strings.NewReader(string(signed.Body)))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				req.Header = signed.Header
+				res, err := client.Do(req)
+				if err != nil {
+					b.Errorf("%s: %v", s.name, err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+				if res.StatusCode != http.StatusOK {
+					b.Errorf("%s answered %d", s.name, res.StatusCode)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	rate := float64(done.Load()) / time.Since(start).Seconds()
+	if s.next.Load() > ordersAhead {
+		b.Fatalf("round %d used more orders than were registered", r+1)
+	}
+	return rate
+}
+
+// peakMiB is the largest resident size the process has had.
+func (s *server) peakMiB(b *testing.B) float64 {
+	b.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+	if err != nil {
+		b.Logf("peak memory is not known here: %v", err)
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.Atoi(strings.Fields(kb)[0])
+			require.NoError(b, err)
+			return float64(n) / 1024
+		}
+	}
+	return 0
+}
+
+func ref(n int64) string { return fmt.Sprintf("ord_%08d", n) }
+
+// event is a payment_intent.succeeded of about 2 KB.
+func event(n int64) []byte {
+	return fmt.Appendf(nil, `{"id":"evt_%08d","object":"event","api_version":"2025-09-30.clover","created":1790000000,"livemode":true,`+
+		`"pending_webhooks":1,"request":{"id":null,"idempotency_key":null},"type":"payment_intent.succeeded","data":{"object":{"id":"pi_%08d",`+
+		`"object":"payment_intent","amount":5000,"amount_capturable":0,"amount_received":5000,"currency":"eur","status":"succeeded",`+
+		`"latest_charge":"ch_%08d","metadata":{"order_id":"%s"},"description":"%s"}}}`, n, n, n, ref(n), filler)
+}
+
+var filler = strings.Repeat("A shop sells things to people who like them. ", 36)
