@@ -93,13 +93,11 @@ func (e *env) candidates(words []string, last string) []string {
 	}
 	var out []string
 	if strings.HasPrefix(last, "-") {
-		for _, group := range node.AllFlags(true) {
-			for _, flag := range group {
-				out = append(out, "--"+flag.Name)
-			}
+		for _, flag := range flagsOf(node) {
+			out = append(out, "--"+flag.Name)
 		}
 		slices.Sort(out)
-		return out
+		return slices.Compact(out)
 	}
 	for _, child := range node.Children {
 		if !child.Hidden {
@@ -126,12 +124,20 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 	if !strings.HasPrefix(word, "-") {
 		return nil
 	}
-	for _, group := range node.AllFlags(true) {
-		for _, flag := range group {
-			if flag.Name == name || (flag.Short != 0 && string(flag.Short) == name) {
-				return flag
-			}
+	for _, flag := range flagsOf(node) {
+		if flag.Name == name || (flag.Short != 0 && string(flag.Short) == name) {
+			return flag
 		}
 	}
 	return nil
+}
+
+// flagsOf returns the flags that can stand after a command: its own, those
+// around it, and those of the subcommand that is meant if none is named.
+func flagsOf(node *kong.Node) []*kong.Flag {
+	all := slices.Concat(node.AllFlags(true)...)
+	if node.DefaultCmd != nil {
+		all = append(all, slices.Concat(node.DefaultCmd.AllFlags(true)...)...)
+	}
+	return all
 }

@@ -157,7 +157,7 @@ func (d *dev) startPostgres(ctx context.Context) error {
 	if err := ensureDatabase(ctx, d.server.URL(""), "paidonce"); err != nil {
 		return err
 	}
-	d.url, d.from = d.server.URL("paidonce"), "PostgreSQL "+d.server.Version()+", "+d.server.From
+	d.url, d.from = d.server.URL("paidonce"), "Postgres of "+d.server.From
 	if err := os.MkdirAll(filepath.Dir(databaseFile), 0o700); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (d *dev) banner(cfg *config.Config, addrs app.Addrs) {
 		fmt.Fprintf(&b, "  health     %s/readyz  %s/metrics\n", admin, admin)
 	}
 	if d.url != "" {
-		fmt.Fprintf(&b, "  database   psql \"$(cat %s)\"  (%s)\n", databaseFile, d.from)
+		fmt.Fprintf(&b, "  database   psql \"$(cat %s)\"  %s\n", databaseFile, d.from)
 	} else {
 		fmt.Fprintf(&b, "  database   %s\n", config.MaskURL(cfg.DatabaseURL))
 	}

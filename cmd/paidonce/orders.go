@@ -29,8 +29,8 @@ func (ordersCmd) Help() string {
 
 type ordersListCmd struct {
 	Account string        `placeholder:"NAME" help:"Only of this account."`
-	State   string        `placeholder:"STATE" help:"Only in this state."`
-	Flag    string        `placeholder:"FLAG" help:"Only with this flag."`
+	State   string        `enum:",pending,authorized,partially_paid,paid,partially_refunded,refunded,disputed,charged_back,failed,canceled,expired" default:"" placeholder:"STATE" help:"Only in this state: pending, authorized, partially_paid, paid, partially_refunded, refunded, disputed, charged_back, failed, canceled or expired."`
+	Flag    string        `placeholder:"FLAG" help:"Only with this flag, such as overpaid or dispute_open."`
 	Stubs   bool          `help:"Only those that have a payment and that nobody registered."`
 	Older   time.Duration `placeholder:"DURATION" help:"Only those made longer ago."`
 	Limit   int           `default:"50" help:"At most so many; 0: all (default: ${default})."`
@@ -39,6 +39,11 @@ type ordersListCmd struct {
 
 // Run runs the command.
 func (c ordersListCmd) Run(ctx context.Context, e *env) error {
+	if c.Flag != "" {
+		if _, err := order.ParseFlags([]string{c.Flag}); err != nil {
+			return usage("--flag: %w", err)
+		}
+	}
 	st, done, err := e.openStore(ctx)
 	if err != nil {
 		return err

@@ -78,8 +78,13 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 type exited int
 
 // run is main without globals. It returns the exit code.
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now} //nolint:forbidigo // the edge where the real clock enters
+	return e.run(ctx, args)
+}
+
+// run runs one command line and returns the exit code.
+func (e *env) run(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			c, ok := r.(exited)
@@ -94,7 +99,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		&cli,
 		kong.Name("paidonce"),
 		kong.Description("Paidonce takes the webhooks of payment gateways in and makes each payment take effect on your order once."),
-		kong.Writers(stdout, stderr),
+		kong.Writers(e.stdout, e.stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ExplicitGroups(groups),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
@@ -110,7 +115,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(stderr, "paidonce: %s; see %s --help\n", err, helpFor(err))
+		fmt.Fprintf(e.stderr, "paidonce: %s; see %s --help\n", err, helpFor(err))
 		return exitUsage
 	}
 	e.config = cli.Config
