@@ -193,6 +193,8 @@ CREATE TABLE order_transitions (
 -- At most one effect of an order is owed at a time.
 CREATE UNIQUE INDEX order_transitions_one_open ON order_transitions (account_id, order_id)
   WHERE effect_state IN ('open', 'claimed', 'dead');
+-- Calls that are out: at most as many as there are workers. Claims that lapsed are found here.
+CREATE INDEX order_transitions_claimed ON order_transitions (claimed_until) WHERE effect_state = 'claimed';
 CREATE INDEX order_transitions_dead ON order_transitions (account_id, at) WHERE effect_state = 'dead';
 
 -- Statements are prepared while the tables are still empty, and a plan made then is kept until the first ANALYZE. Of an

@@ -12,8 +12,16 @@ type ticker struct {
 	silent map[string]bool // accounts reported as having no endpoint
 }
 
+// maxClaims is how many lapsed claims a tick comes back to: what a dozen processes can have had out.
+const maxClaims = 256
+
 func (t *ticker) tick(ctx context.Context) error {
 	w := t.w
+	claims, err := w.store.RenewClaims(ctx, maxClaims)
+	if err != nil {
+		return err
+	}
+	w.metrics.renewed.Add(float64(claims))
 	due, err := w.store.LapsedAccounts(ctx, w.opts.TickGrace)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type EffectStore interface {
 	Look(ctx context.Context, account string, order uuid.UUID, lease time.Duration) (store.Looked, error)
 	Pull(ctx context.Context, account string, lease time.Duration) (l store.Looked, found bool, err error)
 	Settle(ctx context.Context, c store.Claim, a store.Answer, lease time.Duration) (store.Settled, error)
+	RenewClaims(ctx context.Context, limit int) (int, error)
 	LapsedAccounts(ctx context.Context, grace time.Duration) ([]store.Due, error)
 	Renew(ctx context.Context, most map[string]int, grace time.Duration) (map[string]int, error)
 	DeadCount(ctx context.Context) (int, error)

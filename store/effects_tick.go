@@ -39,7 +39,7 @@ const sqlRenew = `
 	WITH bound AS (
 		SELECT least(clock_timestamp(), (
 			SELECT min(scheduled_at) FROM river_job
-			WHERE state = 'available' AND queue = $3 AND priority = 1)) - $4::interval AS t
+			WHERE state = 'available' AND queue = $3 AND priority = $5)) - $4::interval AS t
 	), lapsed AS (
 		SELECT l.account_id, l.id
 		FROM unnest($1::text[], $2::int[]) AS a (id, most)
@@ -84,7 +84,7 @@ func (s *Store) Renew(ctx context.Context, most map[string]int, grace time.Durat
 	_, err := retry(ctx, func() (struct{}, error) {
 		clear(renewed)
 		return struct{}{}, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			rows, _ := tx.Query(ctx, sqlRenew, accounts, limits, Queue, grace)
+			rows, _ := tx.Query(ctx, sqlRenew, accounts, limits, Queue, grace, priorityDrain)
 			var (
 				jobs    []job
 				account string
@@ -105,6 +105,48 @@ func (s *Store) Renew(ctx context.Context, most map[string]int, grace time.Durat
 		return nil, fmt.Errorf("renew lapsed promises: %w", err)
 	}
 	return renewed, nil
+}
+
+// sqlLapsed moves the promise of an order whose claim lapsed back to when its effect was asked for, its old place in the
+// line. An order is done so once: its promise was the end of the claim before, and is not after.
+const sqlLapsed = `
+	WITH lapsed AS (
+		SELECT o.account_id, o.id, t.at
+		FROM order_transitions t
+		JOIN orders o ON o.account_id = t.account_id AND o.id = t.order_id AND o.wake_at = t.claimed_until
+		WHERE t.effect_state = 'claimed' AND t.claimed_until < (SELECT clock_timestamp())
+		ORDER BY t.claimed_until LIMIT $1
+		FOR NO KEY UPDATE OF o SKIP LOCKED
+	)
+	UPDATE orders o SET wake_at = l.at
+	FROM lapsed l
+	WHERE o.account_id = l.account_id AND o.id = l.id
+	RETURNING o.account_id, o.id`
+
+// RenewClaims asks for drain jobs for up to limit orders whose claim lapsed, and returns how many those were. A claim is
+// made without a job for its end, and both its times are the database's, so neither a grace nor the length of the queue
+// matters: the jobs go before all others, for these effects had their turn.
+func (s *Store) RenewClaims(ctx context.Context, limit int) (int, error) {
+	n, err := retry(ctx, func() (n int, err error) {
+		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			rows, _ := tx.Query(ctx, sqlLapsed, limit)
+			lapsed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DrainArgs])
+			if err != nil {
+				return err
+			}
+			jobs := make([]job, len(lapsed))
+			for i, args := range lapsed {
+				jobs[i] = job{DrainArgs: args, urgent: true}
+			}
+			n = len(jobs)
+			return s.enqueue(ctx, tx, jobs)
+		})
+		return n, err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("renew lapsed claims: %w", err)
+	}
+	return n, nil
 }
 
 // MaxDeadCount is where [Store.DeadCount] stops counting.

@@ -228,6 +228,43 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+func TestRenewClaims(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	reclaim := func() int {
+		t.Helper()
+		n, err := s.RenewClaims(t.Context(), 10)
+		require.NoError(t, err)
+		return n
+	}
+	id := owing(t, s, "ord_1")
+	c := claim(t, s, id)
+	owing(t, s, "ord_waiting")
+	exec(t, pool, `UPDATE river_job SET scheduled_at = now() - interval '1 hour'`)
+	require.Zero(t, reclaim(), "the call is out")
+
+	lapse(t, pool, id)
+	require.Empty(t, renew(t, s, map[string]int{account: 64}), "the queue is long")
+	require.Equal(t, 1, reclaim(), "which does not matter here")
+	require.Equal(t, 1, count(t, pool, `river_job WHERE args->>'order_id' = $1 AND state = 'available'
+		AND priority < (SELECT min(priority) FROM river_job WHERE args->>'order_id' <> $1)`, id.String()), "it goes before the others")
+	require.Equal(t, c.AskedAt, *readOrder(t, pool, "ord_1").Wake, "and is pulled before younger ones")
+	require.Zero(t, reclaim(), "once")
+	l, found, err := s.Pull(t.Context(), account, lease)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, id, l.Claim.Order)
+	require.Equal(t, 2, l.Claim.Attempt)
+	require.Zero(t, reclaim())
+
+	lapse(t, pool, id)
+	before := everything(t, pool, id)
+	sabotage(t, pool, "INSERT", "river_job", "P0001", 0)
+	_, err = s.RenewClaims(t.Context(), 10)
+	require.ErrorContains(t, err, "sabotaged")
+	require.Equal(t, before, everything(t, pool, id))
+}
+
 // Both halves of a drain's transactions hold, or neither does.
 func TestDrainAllOrNothing(t *testing.T) {
 	t.Parallel()

@@ -33,8 +33,15 @@ func (DrainArgs) Kind() string { return "drain" }
 // job is a drain job that a transaction owes the queue; at zero means now.
 type job struct {
 	DrainArgs
-	at time.Time
+	at     time.Time
+	urgent bool // goes before all that waits: for what had its turn and lost it
 }
+
+// River works jobs of a lower number first.
+const (
+	priorityUrgent = 1
+	priorityDrain  = 2
+)
 
 // drainAt is the job of a drain at a time. One for now carries none: River makes a job with a time wait for its
 // scheduler, which runs every 5 s.
@@ -68,8 +75,12 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, jobs []job) error {
 	}
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, j := range jobs {
+		priority := priorityDrain
+		if j.urgent {
+			priority = priorityUrgent
+		}
 		params[i] = river.InsertManyParams{Args: j.DrainArgs, InsertOpts: &river.InsertOpts{
-			Queue: Queue, MaxAttempts: DrainMaxAttempts, ScheduledAt: j.at,
+			Queue: Queue, MaxAttempts: DrainMaxAttempts, ScheduledAt: j.at, Priority: priority,
 		}}
 	}
 	if _, err := s.queue.InsertManyTx(ctx, tx, params); err != nil {
