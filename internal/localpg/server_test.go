@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -64,6 +65,22 @@ func TestStart(t *testing.T) {
 			info, err := os.Stat(filepath.Join(s.Dir(), name))
 			require.NoError(t, err)
 			require.Equal(t, mode, info.Mode().Perm(), name)
+		}
+	})
+	t.Run("HoldsNoLockItself", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("looks into /proc")
+		}
+		// The lock says that a keeper lives; a server that has lost its keeper must not say so.
+		for _, pid := range []int{postmasterPID(t, s.Dir()), keeperPID(t, s.Dir())} {
+			fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			require.NoError(t, err)
+			require.NotEmpty(t, fds)
+			held := slices.ContainsFunc(fds, func(fd string) bool {
+				file, _ := os.Readlink(fd)
+				return filepath.Base(file) == "keeper.lock"
+			})
+			require.Equal(t, pid == keeperPID(t, s.Dir()), held)
 		}
 	})
 	t.Run("DoesNotRunAsRoot", func(t *testing.T) {
@@ -145,6 +162,37 @@ func TestManyStartAtOnce(t *testing.T) {
 	}
 	for _, u := range users {
 		wg.Go(func() { u.leave(t) })
+	}
+	wg.Wait()
+	waitStopped(t, dir)
+}
+
+// Whoever comes while the last user goes either finds the server running or
+// starts it again, and whoever goes does not wait for a server that others use.
+func TestUsersComeAndGo(t *testing.T) {
+	t.Parallel()
+	dir := newCluster(t, "test")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 8 {
+				s, err := localpg.Start(t.Context(), localpg.Options{Dir: dir})
+				if err != nil {
+					t.Errorf("start: %v", err)
+					return
+				}
+				conn, err := pgx.Connect(t.Context(), s.URL(""))
+				if err != nil {
+					t.Errorf("connect: %v", err)
+				} else if err := conn.Close(t.Context()); err != nil {
+					t.Errorf("close: %v", err)
+				}
+				if err := s.Stop(); err != nil {
+					t.Errorf("stop: %v", err)
+					return
+				}
+			}
+		})
 	}
 	wg.Wait()
 	waitStopped(t, dir)
@@ -278,8 +326,7 @@ func TestLinger(t *testing.T) {
 	t.Run("NextUserFindsItRunning", func(t *testing.T) {
 		t.Parallel()
 		o := localpg.Options{Dir: newCluster(t, "test"), Linger: time.Hour}
-		first := start(t, o)
-		require.NoError(t, first.Stop())
+		startUser(t, userOptions{Dir: o.Dir, Linger: o.Linger}).leave(t)
 		require.True(t, start(t, o).Reused)
 	})
 	t.Run("NobodyComesAndItStops", func(t *testing.T) {
