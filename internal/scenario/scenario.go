@@ -112,13 +112,13 @@ type Item struct {
 	Set      map[string]string `yaml:"set"` // overwrites values before signing
 }
 
-// Expect is what must hold once all is quiet. Counts are exact: what is not
-// listed must not be there.
+// Expect is what must hold once all is quiet. What is not listed must not be
+// there.
 type Expect struct {
 	Orders   map[string]OrderEnd `yaml:"orders"`
-	Outcomes map[string]int      `yaml:"outcomes"` // of events, with duplicate
-	Statuses map[int]int         `yaml:"statuses"` // HTTP codes of all deliveries
-	Calls    map[string]int      `yaml:"calls"`    // distinct keys that the merchant got, by effect
+	Outcomes map[string]Count    `yaml:"outcomes"` // of events, with duplicate
+	Statuses map[int]Count       `yaml:"statuses"` // HTTP codes of all deliveries
+	Calls    map[string]Count    `yaml:"calls"`    // distinct keys that the merchant got, by effect
 }
 
 // OrderEnd is how an order must stand.
