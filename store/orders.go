@@ -155,24 +155,26 @@ func (s *orderSet) empty() bool { return len(s.ids)+len(s.refs) == 0 }
 
 func (s *orderSet) args() []any { return []any{s.accounts, s.ids, s.refAccounts, s.refs} }
 
-const inOrderSet = ` IN (
-	SELECT a, i FROM unnest($1::text[], $2::uuid[]) AS x(a, i)
-	UNION
-	SELECT q.account_id, q.id FROM unnest($3::text[], $4::text[]) AS x(a, r)
-	JOIN orders q ON q.account_id = x.a AND q.external_ref = x.r) `
+// orderKeys are the keys of an orderSet, sorted. Statements reach orders from it by LATERAL, key by key: whatever the
+// planner believes of the tables, it can't start from them, and the locks are taken in the order of the keys.
+const orderKeys = `(
+		SELECT a, i FROM (
+			SELECT a, i FROM unnest($1::text[], $2::uuid[]) AS x(a, i)
+			UNION
+			SELECT x.a, q.id FROM unnest($3::text[], $4::text[]) AS x(a, r)
+			CROSS JOIN LATERAL (SELECT q.id FROM orders q WHERE q.account_id = x.a AND q.external_ref = x.r LIMIT 1) q) y
+		ORDER BY a, i) AS k(a, i) `
 
 const (
-	sqlLockOrders = `SELECT ` + orderColumns + ` FROM orders o WHERE (o.account_id, o.id)` + inOrderSet + `
-		ORDER BY o.account_id, o.id FOR NO KEY UPDATE OF o`
+	sqlLockOrders = `SELECT o.* FROM ` + orderKeys + `
+		CROSS JOIN LATERAL (
+			SELECT ` + orderColumns + ` FROM orders o WHERE o.account_id = k.a AND o.id = k.i
+			FOR NO KEY UPDATE OF o) o`
 	sqlClock    = `SELECT clock_timestamp()`
 	sqlOpenRows = `SELECT k.a, k.i, t.*,
 			u.version, u.from_state, u.to_state, u.cause, u.effect, u.effect_state, u.after, u.attempts, u.tried, u.fence,
 			u.claimed_until, u.next_at, u.last_error, u.why
-		FROM (
-			SELECT a, i FROM unnest($1::text[], $2::uuid[]) AS x(a, i)
-			UNION
-			SELECT q.account_id, q.id FROM unnest($3::text[], $4::text[]) AS x(a, r)
-			JOIN orders q ON q.account_id = x.a AND q.external_ref = x.r) k(a, i)
+		FROM ` + orderKeys + `
 		CROSS JOIN LATERAL (
 			SELECT ` + rowColumns + `, t.undoes FROM order_transitions t
 			WHERE t.account_id = k.a AND t.order_id = k.i AND t.effect_state IN ('open', 'claimed', 'dead')

@@ -89,7 +89,10 @@ const (
 			SELECT r.n, q.account_id, q.id, q.merged_into FROM r JOIN payments q ON q.account_id = r.a AND q.id = r.up)
 		SELECT n - 1, id FROM r WHERE up IS NULL`
 
-	sqlOrderPayments = `SELECT p.account_id, p.id, p.order_id, p.ledger FROM payments p WHERE (p.account_id, p.order_id)` + inOrderSet
+	sqlOrderPayments = `SELECT p.* FROM ` + orderKeys + `
+		CROSS JOIN LATERAL (
+			SELECT p.account_id, p.id, p.order_id, p.ledger FROM payments p WHERE p.account_id = k.a AND p.order_id = k.i
+			OFFSET 0) p`
 
 	sqlUpdatePayments = `
 		UPDATE payments p SET order_id = x.o, merged_into = x.m, ledger = x.l::jsonb
