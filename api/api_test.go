@@ -1,0 +1,609 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/api"
+	"github.com/paidonce/paidonce/order"
+	"github.com/paidonce/paidonce/store"
+)
+
+var now = time.Unix(1_790_000_000, 0)
+
+const (
+	keyA     = "pk_TESTONLY_account_a"
+	keyB     = "pk_TESTONLY_account_b"
+	readOnly = "pk_TESTONLY_reads"
+)
+
+func keys() []api.Key {
+	return []api.Key{
+		{Account: "a", SHA256: sha256.Sum256([]byte(keyA)), Read: true, Write: true},
+		{Account: "b", SHA256: sha256.Sum256([]byte(keyB)), Read: true, Write: true},
+		{Account: "a", SHA256: sha256.Sum256([]byte(readOnly)), Read: true},
+	}
+}
+
+// shop is an ingester and a reader in memory: it registers a reference once per account, as the store does.
+type shop struct {
+	mu     sync.Mutex
+	fail   error // of the next ingest
+	lost   error // of the next read
+	events []store.Event
+	orders map[string]*api.Order // by account and reference
+}
+
+func (s *shop) Ingest(_ context.Context, events []store.Event) ([]store.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fail; err != nil {
+		s.fail = nil
+		return nil, err
+	}
+	e := events[0]
+	s.events = append(s.events, e)
+	reg := e.Command.Register
+	o, ok := s.orders[e.Account+"/"+e.Reference]
+	if !ok {
+		o = &api.Order{ID: uuid.New(), ExternalRef: e.Reference, State: "pending", Told: "nothing", Flags: []string{}, Version: 1}
+		s.orders[e.Account+"/"+e.Reference] = o
+	}
+	if o.Registered {
+		return []store.Result{{Outcome: store.Duplicate, Order: o.ID, Differs: *o.Amount != reg.Minor || *o.Currency != reg.Currency}}, nil
+	}
+	if o.Amount != nil && *o.Amount != reg.Minor {
+		o.Flags = append(o.Flags, "total_differs")
+	}
+	o.Registered, o.Amount, o.Currency = true, &reg.Minor, &reg.Currency
+	if ok {
+		o.Version++
+	}
+	if len(e.Command.Details) > 0 {
+		if err := json.Unmarshal(e.Command.Details, &o.Details); err != nil {
+			return nil, err
+		}
+	}
+	return []store.Result{{Outcome: store.Applied, Order: o.ID, After: o.Version, NewOrder: !ok}}, nil
+}
+
+func (s *shop) Order(_ context.Context, account string, id uuid.UUID) (api.Order, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.lost; err != nil {
+		s.lost = nil
+		return api.Order{}, err
+	}
+	for k, o := range s.orders {
+		if o.ID == id && strings.HasPrefix(k, account+"/") {
+			return *o, nil
+		}
+	}
+	return api.Order{}, fmt.Errorf("read: %w", api.ErrNotFound)
+}
+
+type bench struct {
+	*api.API
+	shop *shop
+	log  *bytes.Buffer
+	reg  *prometheus.Registry
+}
+
+func setup(t testing.TB, opts api.Options) *bench {
+	t.Helper()
+	b := &bench{shop: &shop{orders: map[string]*api.Order{}}, log: &bytes.Buffer{}, reg: prometheus.NewRegistry()}
+	opts.Now = func() time.Time { return now }
+	opts.Logger = slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	opts.Registerer = b.reg
+	a, err := api.New(b.shop, b.shop, keys, opts)
+	require.NoError(t, err)
+	b.API = a
+	return b
+}
+
+func (b *bench) do(method, path, key, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, r)
+	return w
+}
+
+func (b *bench) post(key, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	return b.do(http.MethodPost, "/v1/orders", key, body, change...)
+}
+
+func data(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	var doc struct{ Data map[string]any }
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &doc), w.Body.String())
+	return doc.Data
+}
+
+func problemOf(t testing.TB, w *httptest.ResponseRecorder) api.Problem {
+	t.Helper()
+	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	var p api.Problem
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p), w.Body.String())
+	require.Equal(t, w.Code, p.Status)
+	require.NotEmpty(t, p.Code)
+	require.NotEmpty(t, p.Title)
+	return p
+}
+
+const ordinary = `{"data":{"amount":5000,"currency":"EUR","items":[{"sku":"A","qty":1}],"metadata":{"external_ref":"ord_1","note":"<x>"}}}`
+
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	w := b.post(keyA, ordinary)
+	require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Equal(t, `"1"`, w.Header().Get("ETag"))
+	got := data(t, w)
+	require.Equal(t, "/v1/orders/"+got["id"].(string), w.Header().Get("Location"))
+	require.Equal(t, "ord_1", got["external_ref"])
+	require.Equal(t, "pending", got["state"])
+	require.EqualValues(t, 5000, got["amount"])
+	require.Equal(t, "EUR", got["currency"])
+	require.Equal(t, "nothing", got["told"])
+	require.Equal(t, []any{}, got["flags"])
+	require.EqualValues(t, 1, got["version"])
+	require.Equal(t, []any{map[string]any{"sku": "A", "qty": float64(1)}}, got["items"])
+	require.Equal(t, map[string]any{"external_ref": "ord_1", "note": "<x>"}, got["metadata"])
+
+	e := b.shop.events[0]
+	require.Equal(t, "a", e.Account)
+	require.Equal(t, store.APISource, e.Source)
+	require.Equal(t, order.Event{
+		ID: "register:ord_1", Type: "order.registered", At: now, Reference: "ord_1", Strength: order.StrengthPerson,
+		Command: &order.Command{Register: &order.Amount{Minor: 5000, Currency: "EUR"}, Details: e.Command.Details},
+	}, e.Event)
+	require.NoError(t, e.Event.Validate())
+	require.Equal(t, ordinary, string(e.Payload))
+	require.EqualValues(t, 7, e.Delivery.Version())
+	require.Empty(t, e.Header, "the key is in none of them")
+
+	w = b.do(http.MethodGet, w.Header().Get("Location"), readOnly, "")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, `"1"`, w.Header().Get("ETag"))
+	require.Equal(t, got, data(t, w))
+}
+
+// TestRepeat: the reference alone says which order is meant. A repeat is answered with the order as it stands.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	first := b.post(keyA, ordinary)
+	require.Equal(t, http.StatusCreated, first.Code)
+	again := b.post(keyA, ordinary)
+	require.Equal(t, http.StatusOK, again.Code)
+	require.Equal(t, data(t, first), data(t, again))
+	require.NotContains(t, b.log.String(), "external_ref_body_differs")
+
+	other := b.post(keyA, strings.Replace(ordinary, "5000", "9900", 1))
+	require.Equal(t, http.StatusOK, other.Code)
+	require.Equal(t, data(t, first), data(t, other), "the first registration stands")
+	require.Contains(t, b.log.String(), `"note":"external_ref_body_differs"`)
+
+	theirs := b.post(keyB, ordinary)
+	require.Equal(t, http.StatusCreated, theirs.Code, "another account's reference is another order")
+	require.NotEqual(t, data(t, first)["id"], data(t, theirs)["id"])
+}
+
+// TestStub: an order that a webhook made is registered like a new one.
+func TestStub(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	b.shop.orders["a/ord_1"] = &api.Order{ID: uuid.New(), ExternalRef: "ord_1", State: "pending", Flags: []string{}, Version: 3}
+	w := b.post(keyA, ordinary)
+	require.Equal(t, http.StatusCreated, w.Code)
+	require.Equal(t, `"4"`, w.Header().Get("ETag"))
+	require.Equal(t, true, data(t, w)["registered"])
+
+	amount, currency := int64(7000), "EUR"
+	b.shop.orders["a/ord_2"] = &api.Order{ID: uuid.New(), ExternalRef: "ord_2", State: "paid", Flags: []string{}, Amount: &amount, Currency: &currency}
+	w = b.post(keyA, strings.Replace(ordinary, "ord_1", "ord_2", 1))
+	require.Equal(t, http.StatusOK, w.Code, "a gateway's amount had made it, with another total")
+	require.EqualValues(t, 5000, data(t, w)["amount"], "the registered total wins")
+	require.Equal(t, []any{"total_differs"}, data(t, w)["flags"])
+}
+
+// TestNoReference: an order without a reference gets one, to be handed to the gateway; no two are the same.
+func TestNoReference(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	refs := map[any]bool{}
+	for _, body := range []string{
+		`{"data":{"amount":5000,"currency":"EUR"}}`,
+		`{"data":{"amount":5000,"currency":"EUR","metadata":{"external_ref":""}}}`,
+		`{"data":{"amount":5000,"currency":"EUR","metadata":{"external_ref":null},"items":null}}`,
+		`{"data":{"amount":5000,"currency":"EUR","metadata":null}}`,
+		`{"data":{"amount":5000,"currency":"EUR","items":[]}}`,
+	} {
+		w := b.post(keyA, body)
+		require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
+		refs[data(t, w)["external_ref"]] = true
+	}
+	require.Len(t, refs, 5)
+	require.NotContains(t, refs, "")
+}
+
+// TestReferences: every reference that is accepted makes an event whose id the store takes.
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, ref := range []string{
+		"1", "ord 1", "Bestellung-№1", strings.Repeat("x", 255), "a#~b", "a#deadbeefdeadbeef", "register:1", "ord/1?x=%23", `"`,
+	} {
+		b := setup(t, api.Options{})
+		doc, err := json.Marshal(map[string]any{"data": map[string]any{"amount": 1, "currency": "JPY", "metadata": map[string]any{"external_ref": ref}}})
+		require.NoError(t, err)
+		w := b.post(keyA, string(doc))
+		require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
+		e := b.shop.events[0]
+		require.Equal(t, ref, e.Reference)
+		require.NotContains(t, e.ID, "#")
+		require.Empty(t, seen[e.ID], "two references have the id %s", e.ID)
+		seen[e.ID] = ref
+	}
+}
+
+func TestInvalidBodies(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40)
+	with := func(field string) string { return `{"data":{"amount":5000,"currency":"EUR",` + field + `}}` }
+	tests := []struct {
+		name, body string
+		status     int
+		at         []string // pointer and code of each fault
+	}{
+		{"Empty", "", 400, nil},
+		{"NoJSON", "amount=5000", 400, nil},
+		{"CutOff", `{"data":{"amount":5000`, 400, nil},
+		{"TwoValues", ordinary + `{}`, 400, nil},
+		{"TrailingComma", `{"data":{"amount":5000,}}`, 400, nil},
+		{"NotUTF8", strings.Replace(ordinary, "ord_1", "\xff", 1), 400, nil},
+		{"TooDeep", with(`"metadata":{"a":` + deep + `}`), 400, nil},
+		{"Null", "null", 422, []string{" type"}},
+		{"List", "[]", 422, []string{" type"}},
+		{"NoData", "{}", 422, []string{"/data required"}},
+		{"DataIsAList", `{"data":[]}`, 422, []string{"/data type"}},
+		{"NothingInIt", `{"data":{}}`, 422, []string{"/data/amount required", "/data/currency required"}},
+		{"UnknownTopLevel", `{"data":{"amount":1,"currency":"EUR"},"meta":1}`, 422, []string{"/meta unknown_field"}},
+		{"UnknownField", with(`"ammount":5000,"a/b~c":1`), 422, []string{"/data/a~1b~0c unknown_field", "/data/ammount unknown_field"}},
+		{"AmountTwice", with(`"amount":1`), 422, []string{"/data/amount duplicate"}},
+		{"KeyTwiceDeep", with(`"metadata":{"a":[{"b":1,"b":2}]}`), 422, []string{"/data/metadata/a/0/b duplicate"}},
+		{"AmountText", `{"data":{"amount":"5000","currency":"EUR"}}`, 422, []string{"/data/amount type"}},
+		{"AmountWord", `{"data":{"amount":"abc"}}`, 422, []string{"/data/amount type", "/data/currency required"}},
+		{"AmountNull", `{"data":{"amount":null,"currency":"EUR"}}`, 422, []string{"/data/amount required"}},
+		{"AmountFloat", `{"data":{"amount":50.00,"currency":"EUR"}}`, 422, []string{"/data/amount not_minor_units"}},
+		{"AmountExponent", `{"data":{"amount":5e3,"currency":"EUR"}}`, 422, []string{"/data/amount not_minor_units"}},
+		{"AmountNegative", `{"data":{"amount":-1,"currency":"EUR"}}`, 422, []string{"/data/amount not_minor_units"}},
+		{"AmountMinusZero", `{"data":{"amount":-0,"currency":"EUR"}}`, 422, []string{"/data/amount not_minor_units"}},
+		{"AmountTooLarge", `{"data":{"amount":1000000000000001,"currency":"EUR"}}`, 422, []string{"/data/amount too_large"}},
+		{"AmountOverflows", `{"data":{"amount":18446744073709551617,"currency":"EUR"}}`, 422, []string{"/data/amount too_large"}},
+		{"CurrencyLower", `{"data":{"amount":1,"currency":"eur"}}`, 422, []string{"/data/currency unknown_currency"}},
+		{"CurrencyUnknown", `{"data":{"amount":1,"currency":"ZZZ"}}`, 422, []string{"/data/currency unknown_currency"}},
+		{"CurrencyEmpty", `{"data":{"amount":1,"currency":""}}`, 422, []string{"/data/currency unknown_currency"}},
+		{"CurrencyNumber", `{"data":{"amount":1,"currency":978}}`, 422, []string{"/data/currency type"}},
+		{"ItemsObject", with(`"items":{}`), 422, []string{"/data/items type"}},
+		{"ItemText", with(`"items":[{},"A"]`), 422, []string{"/data/items/1 type"}},
+		{"TooManyItems", with(`"items":[` + strings.Repeat("{},", 1000) + `{}]`), 422, []string{"/data/items too_many"}},
+		{"MetadataList", with(`"metadata":[]`), 422, []string{"/data/metadata type"}},
+		{"RefNumber", with(`"metadata":{"external_ref":1}`), 422, []string{"/data/metadata/external_ref type"}},
+		{"RefTooLong", with(`"metadata":{"external_ref":"` + strings.Repeat("x", 256) + `"}`), 422, []string{"/data/metadata/external_ref too_long"}},
+		{"RefNotPrintable", with(`"metadata":{"external_ref":"a\nb"}`), 422, []string{"/data/metadata/external_ref not_printable"}},
+		{"RefInvisible", with(`"metadata":{"external_ref":"a\u200bb"}`), 422, []string{"/data/metadata/external_ref not_printable"}},
+		{"RefBroken", with(`"metadata":{"external_ref":"a\ud800"}`), 422, []string{"/data/metadata/external_ref not_printable"}},
+		{"RefSpaces", with(`"metadata":{"external_ref":" a"}`), 422, []string{"/data/metadata/external_ref not_trimmed"}},
+		{"NULInText", with(`"metadata":{"a":"x\u0000"}`), 422, []string{"/data/metadata/a invalid_text"}},
+		{"NULInKey", with(`"metadata":{"x\u0000":1}`), 422, []string{"/data/metadata/x\x00 invalid_text"}},
+		{"NumberThatExplodes", with(`"metadata":{"a":1e131072}`), 422, []string{"/data/metadata/a number_too_long"}},
+		{"NumberThatVanishes", with(`"metadata":{"a":1E-99999999999999999999}`), 422, []string{"/data/metadata/a number_too_long"}},
+		{"NumberTooLong", with(`"metadata":{"a":` + strings.Repeat("1", 65) + `}`), 422, []string{"/data/metadata/a number_too_long"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, api.Options{})
+			w := b.post(keyA, tt.body)
+			require.Equal(t, tt.status, w.Code, w.Body.String())
+			p := problemOf(t, w)
+			var at []string
+			for _, e := range p.Errors {
+				at = append(at, e.Pointer+" "+e.Code)
+				require.NotEmpty(t, e.Detail)
+			}
+			require.Equal(t, tt.at, at)
+			require.Empty(t, b.shop.events)
+			require.Empty(t, w.Header().Get("Connection"), "the body was read to its end")
+		})
+	}
+}
+
+func TestExactAmounts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	for i, amount := range []string{"0", "1", "1000000000000000"} {
+		w := b.post(keyA, fmt.Sprintf(`{"data":{"amount":%s,"currency":"KWD","metadata":{"external_ref":"%d","exact":9007199254740993}}}`, amount, i))
+		require.Equal(t, http.StatusCreated, w.Code)
+		require.Contains(t, w.Body.String(), `"amount":`+amount+`,`)
+		require.Contains(t, w.Body.String(), `9007199254740993`, "no number goes through a float")
+	}
+}
+
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	var bodies []string
+	for name, change := range map[string]func(*http.Request){
+		"NoHeader":   func(r *http.Request) { r.Header.Del("Authorization") },
+		"Empty":      func(r *http.Request) { r.Header.Set("Authorization", "") },
+		"NoToken":    func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") },
+		"WrongToken": func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+keyA+"x") },
+		"HashAsKey": func(r *http.Request) {
+			r.Header.Set("Authorization", fmt.Sprintf("Bearer %x", sha256.Sum256([]byte(keyA))))
+		},
+		"Basic":   func(r *http.Request) { r.SetBasicAuth(keyA, "") },
+		"Twice":   func(r *http.Request) { r.Header["Authorization"] = []string{"Bearer " + keyA, "Bearer " + keyB} },
+		"InQuery": func(r *http.Request) { r.Header.Del("Authorization"); r.URL.RawQuery = "api_key=" + keyA },
+	} {
+		read := &counting{}
+		w := b.post(keyA, ordinary, change, func(r *http.Request) { r.Body = read })
+		require.Equal(t, http.StatusUnauthorized, w.Code, name)
+		require.Contains(t, w.Header().Get("WWW-Authenticate"), "Bearer")
+		require.Equal(t, "unauthorized", problemOf(t, w).Code)
+		require.Zero(t, read.n, "a stranger's body is not read")
+		bodies = append(bodies, w.Body.String())
+	}
+	for _, s := range bodies {
+		require.Equal(t, bodies[0], s)
+	}
+	require.Empty(t, b.shop.events)
+	require.Equal(t, http.StatusCreated, b.post("", ordinary, func(r *http.Request) { r.Header.Set("Authorization", "bearer  "+keyA) }).Code)
+
+	w := b.post(readOnly, ordinary)
+	require.Equal(t, http.StatusForbidden, w.Code)
+	require.Equal(t, "forbidden", problemOf(t, w).Code)
+}
+
+// counting counts the reads of a body.
+type counting struct{ n int }
+
+func (c *counting) Read([]byte) (int, error) { c.n++; return 0, io.EOF }
+func (*counting) Close() error               { return nil }
+
+// TestKeysAreSwapped: a reload takes effect with the next request.
+func TestKeysAreSwapped(t *testing.T) {
+	t.Parallel()
+	live := keys()
+	s := &shop{orders: map[string]*api.Order{}}
+	a, err := api.New(s, s, func() []api.Key { return live }, api.Options{})
+	require.NoError(t, err)
+	b := &bench{API: a, shop: s}
+	require.Equal(t, http.StatusCreated, b.post(keyA, ordinary).Code)
+	live = nil
+	require.Equal(t, http.StatusUnauthorized, b.post(keyA, ordinary).Code)
+}
+
+// TestAnotherAccountsOrder does not exist.
+func TestAnotherAccountsOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	at := b.post(keyA, ordinary).Header().Get("Location")
+	require.Equal(t, http.StatusOK, b.do(http.MethodGet, at, keyA, "").Code)
+	for _, path := range []string{at, "/v1/orders/" + uuid.NewString(), "/v1/orders/ord_1", "/v1/orders/%00"} {
+		w := b.do(http.MethodGet, path, keyB, "")
+		require.Equal(t, http.StatusNotFound, w.Code, path)
+		require.Equal(t, "order_not_found", problemOf(t, w).Code)
+	}
+}
+
+func TestTransport(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{MaxBody: 1000})
+	pad := func(n int) string {
+		s := `{"data":{"amount":1,"currency":"EUR","metadata":{"pad":""}}}`
+		return strings.Replace(s, `""`, `"`+strings.Repeat("x", n-len(s))+`"`, 1)
+	}
+	require.Equal(t, http.StatusCreated, b.post(keyA, pad(1000)).Code)
+	w := b.post(keyA, pad(1001))
+	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+	require.Equal(t, "body_too_large", problemOf(t, w).Code)
+	require.Equal(t, "close", w.Header().Get("Connection"))
+
+	for ct, want := range map[string]int{
+		"application/json": 201, "application/json; charset=utf-8": 201, "Application/JSON": 201, "application/merge-patch+json": 201, "": 201,
+		"application/x-www-form-urlencoded": 415, "text/plain": 415, "multipart/form-data": 415, "json": 415, ";": 415,
+	} {
+		w := b.post(keyA, `{"data":{"amount":1,"currency":"EUR"}}`, func(r *http.Request) { r.Header.Set("Content-Type", ct) })
+		require.Equal(t, want, w.Code, "%q", ct)
+	}
+
+	w = b.do(http.MethodPut, "/v1/orders", keyA, "{}")
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+	require.Equal(t, "POST", w.Header().Get("Allow"))
+	require.Equal(t, "method_not_allowed", problemOf(t, w).Code)
+	require.Equal(t, "GET", b.do(http.MethodDelete, "/v1/orders/x", keyA, "").Header().Get("Allow"))
+	for _, path := range []string{"/v1/orders/", "/v1", "/", "//v1/orders", "/v1/orders/x/y", "/V1/orders"} {
+		w := b.post(keyA, ordinary, func(r *http.Request) { r.URL.Path = path })
+		require.Equal(t, http.StatusNotFound, w.Code, path)
+		require.Empty(t, w.Header().Get("Location"))
+		require.Equal(t, "not_found", problemOf(t, w).Code)
+	}
+}
+
+// TestUnavailable: nothing is said to be done before it was committed, and asking again finds out.
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*shop){
+		"NotCommitted": func(s *shop) { s.fail = errors.New("secret host is down") },
+		"NotRead":      func(s *shop) { s.lost = errors.New("secret host is down") },
+		"Vanished":     func(s *shop) { s.lost = api.ErrNotFound },
+	} {
+		b := setup(t, api.Options{})
+		set(b.shop)
+		w := b.post(keyA, ordinary)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, name)
+		require.Equal(t, "2", w.Header().Get("Retry-After"))
+		require.NotContains(t, w.Body.String(), "secret host")
+		require.Contains(t, b.log.String(), `"err":`)
+		require.Contains(t, []int{http.StatusOK, http.StatusCreated}, b.post(keyA, ordinary).Code)
+	}
+	b := setup(t, api.Options{})
+	at := b.post(keyA, ordinary).Header().Get("Location")
+	b.shop.lost = errors.New("secret host is down")
+	require.Equal(t, http.StatusServiceUnavailable, b.do(http.MethodGet, at, keyA, "").Code)
+}
+
+type hasty struct {
+	*shop
+	do func(ctx context.Context)
+}
+
+func (h hasty) Ingest(ctx context.Context, e []store.Event) ([]store.Result, error) {
+	h.do(ctx)
+	return h.shop.Ingest(ctx, e)
+}
+
+// TestHangingUpDoesNotUndo: a caller that hangs up finds its order at its next try.
+func TestHangingUpDoesNotUndo(t *testing.T) {
+	t.Parallel()
+	ctx, hangUp := context.WithCancel(t.Context())
+	s := &shop{orders: map[string]*api.Order{}}
+	var seen error
+	a, err := api.New(hasty{s, func(in context.Context) { hangUp(); seen = in.Err() }}, s, keys, api.Options{})
+	require.NoError(t, err)
+	b := &bench{API: a, shop: s}
+	w := b.post(keyA, ordinary, func(r *http.Request) { *r = *r.WithContext(ctx) })
+	require.NoError(t, seen)
+	require.Equal(t, http.StatusCreated, w.Code)
+}
+
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	a, err := api.New(hasty{b.shop, func(context.Context) { panic("CANARY") }}, b.shop, keys,
+		api.Options{Logger: slog.New(slog.NewJSONHandler(b.log, nil))})
+	require.NoError(t, err)
+	b.API = a
+	require.Equal(t, http.StatusServiceUnavailable, b.post(keyA, ordinary).Code)
+	require.Contains(t, b.log.String(), `"level":"ERROR"`)
+	require.Contains(t, b.log.String(), "api_test.")
+	require.NotContains(t, b.log.String(), "CANARY")
+}
+
+// TestNothingSecretIsSaid: no key and no body in a log line, whatever the end.
+func TestNothingSecretIsSaid(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	body := strings.Replace(ordinary, "<x>", "CANARY-BODY", 1)
+	at := b.post(keyA, body).Header().Get("Location")
+	b.post(keyA, body+"x")
+	b.post(keyA, strings.Replace(body, "amount", "CANARY-BODY", 1))
+	b.post(keyA+"x", body)
+	b.post(readOnly, body)
+	b.do(http.MethodGet, at+"?key="+keyA, keyA, "")
+	b.do(http.MethodGet, "/CANARY-PATH", keyA, "")
+	b.do("CANARY-METHOD", "/v1/orders", keyA, "")
+	b.shop.fail = errors.New("no database")
+	b.post(keyA, body)
+	require.Equal(t, 9, strings.Count(b.log.String(), "\n"), "one line per request")
+	for _, word := range []string{"TESTONLY", "CANARY", "Bearer", "?key"} {
+		require.NotContains(t, b.log.String(), word)
+	}
+	require.Contains(t, b.log.String(), `"route":"/v1/orders/{id}","status":200`)
+	require.Contains(t, b.log.String(), `"account":"a"`)
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	b := setup(t, api.Options{})
+	b.post(keyA, ordinary)
+	b.post(keyA, ordinary)
+	for i := range 50 {
+		b.do(http.MethodGet, fmt.Sprintf("/v1/orders/%d", i), keyA, "")
+		b.do(http.MethodGet, fmt.Sprintf("/%d", i), keyA, "")
+	}
+	require.NoError(t, testutil.GatherAndCompare(b.reg, strings.NewReader(`
+# HELP paidonce_api_requests_total Requests to the API, by route and answer.
+# TYPE paidonce_api_requests_total counter
+paidonce_api_requests_total{route="",status="404"} 50
+paidonce_api_requests_total{route="/v1/orders",status="200"} 1
+paidonce_api_requests_total{route="/v1/orders",status="201"} 1
+paidonce_api_requests_total{route="/v1/orders/{id}",status="404"} 50
+`), "paidonce_api_requests_total"))
+	problems, err := testutil.GatherAndLint(b.reg)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	s := &shop{}
+	_, err := api.New(nil, s, keys, api.Options{})
+	require.Error(t, err)
+	_, err = api.New(s, nil, keys, api.Options{})
+	require.Error(t, err)
+	_, err = api.New(s, s, nil, api.Options{})
+	require.Error(t, err)
+	_, err = api.New(s, s, keys, api.Options{MaxBody: -1})
+	require.ErrorContains(t, err, "Options.MaxBody")
+}
+
+// FuzzRegister: whatever the body, an order is registered with exactly what it says, or nothing is.
+func FuzzRegister(f *testing.F) {
+	for _, seed := range []string{
+		ordinary, `{"data":{"amount":1,"currency":"JPY","metadata":{"external_ref":"a#b"}}}`, `{"data":{"amount":1e3,"currency":"EUR"}}`,
+		`{"data":{"amount":1,"amount":2,"currency":"EUR"}}`, "\xff", `{"data":{"amount":01,"currency":"EUR"}}`, `[[[[`, `{"data":{"metadata":{"\ud800":"\u0000"}}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		b := setup(t, api.Options{})
+		w := b.post(keyA, body)
+		if w.Code != http.StatusCreated {
+			require.Contains(t, []int{400, 422}, w.Code, "%q", body)
+			problemOf(t, w)
+			require.Empty(t, b.shop.events)
+			return
+		}
+		e := b.shop.events[0]
+		require.NoError(t, e.Event.Validate())
+		require.NotContains(t, string(e.Command.Details), `\u0000`)
+		var said struct {
+			Data struct {
+				Amount   json.Number
+				Currency string
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &said))
+		require.Equal(t, said.Data.Amount.String(), fmt.Sprint(e.Command.Register.Minor))
+		require.Equal(t, said.Data.Currency, e.Command.Register.Currency)
+	})
+}

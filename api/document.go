@@ -1,0 +1,171 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a body: how deep it nests, and how long its numbers are.
+const (
+	maxDepth    = 32
+	maxDigits   = 64
+	maxExponent = 300
+)
+
+// readBody returns the bytes of a JSON request, or the problem that they are.
+func readBody(r *http.Request) ([]byte, error) {
+	if ct := r.Header.Get("Content-Type"); ct != "" {
+		mt, _, err := mime.ParseMediaType(ct)
+		if err != nil || mt != "application/json" && !(strings.HasPrefix(mt, "application/") && strings.HasSuffix(mt, "+json")) {
+			return nil, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Send application/json.")
+		}
+	}
+	body, err := io.ReadAll(r.Body)
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		return nil, problem(http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("A body has at most %d bytes.", tooBig.Limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, problem(http.StatusRequestTimeout, "body_too_slow", "The body did not arrive in time.")
+	case err != nil:
+		return nil, problem(http.StatusBadRequest, "body_cut_short", "The body ended early.")
+	}
+	return body, nil
+}
+
+// parse reads one JSON value exactly: numbers as their text, and no key twice, since two readers may then take two
+// values. Its problem is a 400 for what is not JSON, and a 422 with the place for what is refused.
+func parse(body []byte) (any, *Problem) {
+	if !utf8.Valid(body) {
+		return nil, problem(http.StatusBadRequest, "invalid_json", "The body is not UTF-8.").afterBody()
+	}
+	p := &parser{dec: json.NewDecoder(bytes.NewReader(body))}
+	p.dec.UseNumber()
+	v, err := p.value("", 0)
+	if err == nil {
+		if _, err = p.dec.Token(); errors.Is(err, io.EOF) {
+			err = nil
+		} else if err == nil {
+			err = errors.New("more than one value")
+		}
+	}
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, "invalid_json",
+			fmt.Sprintf("The body is not one JSON value: see byte %d.", p.dec.InputOffset())).afterBody()
+	}
+	if len(p.faults) > 0 {
+		return nil, invalid(p.faults)
+	}
+	return v, nil
+}
+
+// invalid is the problem of a body that is JSON and that we refuse.
+func invalid(faults []FieldError) *Problem {
+	p := problem(http.StatusUnprocessableEntity, "invalid_body", "The body does not say a valid order; see errors.").afterBody()
+	p.Errors = faults
+	return p
+}
+
+type parser struct {
+	dec    *json.Decoder
+	faults []FieldError
+}
+
+var errTooDeep = errors.New("nested too deeply")
+
+func (p *parser) value(at string, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, errTooDeep
+	}
+	tok, err := p.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := tok.(type) {
+	case json.Delim:
+		if t == '{' {
+			return p.object(at, depth)
+		}
+		return p.array(at, depth)
+	case string:
+		p.text(at, t)
+		return t, nil
+	case json.Number:
+		p.number(at, t.String())
+		return t, nil
+	default:
+		return t, nil // bool, nil
+	}
+}
+
+func (p *parser) object(at string, depth int) (any, error) {
+	m := map[string]any{}
+	for p.dec.More() {
+		tok, err := p.dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, ok := tok.(string)
+		if !ok {
+			return nil, errors.New("an object key that is no string")
+		}
+		where := at + "/" + escape(name)
+		p.text(where, name)
+		if _, twice := m[name]; twice {
+			p.faults = append(p.faults, FieldError{Pointer: where, Code: "duplicate", Detail: "stands there twice"})
+		}
+		if m[name], err = p.value(where, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	_, err := p.dec.Token()
+	return m, err
+}
+
+func (p *parser) array(at string, depth int) (any, error) {
+	list := []any{}
+	for p.dec.More() {
+		v, err := p.value(fmt.Sprintf("%s/%d", at, len(list)), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := p.dec.Token()
+	return list, err
+}
+
+// text refuses what Postgres cannot hold.
+func (p *parser) text(at, s string) {
+	if strings.IndexByte(s, 0) >= 0 {
+		p.faults = append(p.faults, FieldError{Pointer: at, Code: "invalid_text", Detail: "holds a NUL character"})
+	}
+}
+
+// number refuses what the jsonb of Postgres would spell out, or cannot hold: it has no exponents.
+func (p *parser) number(at, s string) {
+	digits, exponent := s, 0
+	var err error
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		digits = s[:i]
+		exponent, err = strconv.Atoi(s[i+1:])
+	}
+	if err != nil || max(exponent, -exponent) > maxExponent || len(digits) > maxDigits {
+		p.faults = append(p.faults, FieldError{Pointer: at, Code: "number_too_long",
+			Detail: fmt.Sprintf("must have at most %d digits, and an exponent within ±%d", maxDigits, maxExponent)})
+	}
+}
+
+// escape is a key as a part of a JSON pointer.
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
