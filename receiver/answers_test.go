@@ -134,6 +134,7 @@ func TestRefused(t *testing.T) {
 		}
 		require.Equal(t, first.Body.String(), w.Body.String(), tt.name)
 		require.Equal(t, first.Header(), w.Header(), tt.name)
+		require.Empty(t, w.Header().Get("Connection"), "the body was read, so the connection can be used again")
 	}
 
 	for name, at := range map[string]time.Duration{"stale": 301 * time.Second, "future": -301 * time.Second} {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -214,6 +215,58 @@ func TestSlowBody(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestServerTimesOut: a connection that is kept for nothing ends, and so does a body that some other handler waits for.
+func TestServerTimesOut(t *testing.T) {
+	t.Parallel()
+	t.Run("Idle", func(t *testing.T) {
+		t.Parallel()
+		overPipe(t, receiver.Options{}, func(t *testing.T, _ *bench, p *pipes) {
+			c := p.dial(t)
+			_, err := io.WriteString(c, "GET /webhooks/strict HTTP/1.1\r\nHost: x\r\n\r\n")
+			require.NoError(t, err)
+			began := time.Now()
+			answer, err := io.ReadAll(c)
+			require.NoError(t, err)
+			require.Contains(t, string(answer), "HTTP/1.1 405 ")
+			require.Equal(t, 2*time.Minute, time.Since(began))
+		})
+	})
+	t.Run("Read", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			p := newPipes()
+			failed := make(chan error, 1)
+			srv := receiver.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, err := io.ReadAll(r.Body)
+				failed <- err
+			}), receiver.ServerOptions{})
+			ctx, stop := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- receiver.Serve(ctx, srv, p, time.Minute) }()
+			c := p.dial(t)
+			began := time.Now()
+			_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 28\r\n\r\n")
+			require.NoError(t, err)
+			require.ErrorIs(t, <-failed, os.ErrDeadlineExceeded)
+			require.Equal(t, 20*time.Second, time.Since(began))
+			_, err = io.ReadAll(c)
+			require.NoError(t, err)
+			stop()
+			require.NoError(t, <-done)
+		})
+	})
+	t.Run("OptionsOfTheServer", func(t *testing.T) {
+		t.Parallel()
+		c := dial(t, serve(t, setup(t, receiver.Options{}), receiver.ServerOptions{}))
+		_, err := io.WriteString(c, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		require.Equal(t, http.StatusNotFound, resp.StatusCode)
+	})
 }
 
 func TestBodyCutShort(t *testing.T) {
