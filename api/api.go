@@ -28,14 +28,11 @@ type Ingester interface {
 	Ingest(ctx context.Context, events []store.Event) ([]store.Result, error)
 }
 
-// Orders reads orders.
+// Orders reads orders. A *[store.Store] is one.
 type Orders interface {
-	// Order returns the order of that id of the account, or an error that is [ErrNotFound].
-	Order(ctx context.Context, account string, id uuid.UUID) (Order, error)
+	// GetOrder returns the order of that id of the account, or an error that is [store.ErrNotFound].
+	GetOrder(ctx context.Context, account string, id uuid.UUID) (store.Order, error)
 }
-
-// ErrNotFound says that the account has no order of that id; another account may.
-var ErrNotFound = errors.New("no such order")
 
 // Options are optional settings of an [API]. The zero value is ready to use.
 type Options struct {

@@ -48,7 +48,7 @@ type shop struct {
 	fail   error // of the next ingest
 	lost   error // of the next read
 	events []store.Event
-	orders map[string]*api.Order // by account and reference
+	orders map[string]*store.Order // by account and reference
 }
 
 func (s *shop) Ingest(_ context.Context, events []store.Event) ([]store.Result, error) {
@@ -63,40 +63,36 @@ func (s *shop) Ingest(_ context.Context, events []store.Event) ([]store.Result, 
 	reg := e.Command.Register
 	o, ok := s.orders[e.Account+"/"+e.Reference]
 	if !ok {
-		o = &api.Order{ID: uuid.New(), ExternalRef: e.Reference, State: "pending", Told: "nothing", Flags: []string{}, Version: 1}
+		o = &store.Order{ID: uuid.New(), Ref: e.Reference, State: order.StatePending, Told: order.ToldNothing, Version: 1}
 		s.orders[e.Account+"/"+e.Reference] = o
 	}
 	if o.Registered {
-		return []store.Result{{Outcome: store.Duplicate, Order: o.ID, Differs: *o.Amount != reg.Minor || *o.Currency != reg.Currency}}, nil
+		return []store.Result{{Outcome: store.Duplicate, Order: o.ID, Differs: *o.Total != reg.Minor || *o.Currency != reg.Currency}}, nil
 	}
-	if o.Amount != nil && *o.Amount != reg.Minor {
+	if o.Total != nil && *o.Total != reg.Minor {
 		o.Flags = append(o.Flags, "total_differs")
 	}
-	o.Registered, o.Amount, o.Currency = true, &reg.Minor, &reg.Currency
+	o.Registered, o.Total, o.Currency = true, &reg.Minor, &reg.Currency
 	if ok {
 		o.Version++
 	}
-	if len(e.Command.Details) > 0 {
-		if err := json.Unmarshal(e.Command.Details, &o.Details); err != nil {
-			return nil, err
-		}
-	}
+	o.Details = e.Command.Details
 	return []store.Result{{Outcome: store.Applied, Order: o.ID, After: o.Version, NewOrder: !ok}}, nil
 }
 
-func (s *shop) Order(_ context.Context, account string, id uuid.UUID) (api.Order, error) {
+func (s *shop) GetOrder(_ context.Context, account string, id uuid.UUID) (store.Order, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.lost; err != nil {
 		s.lost = nil
-		return api.Order{}, err
+		return store.Order{}, err
 	}
 	for k, o := range s.orders {
 		if o.ID == id && strings.HasPrefix(k, account+"/") {
 			return *o, nil
 		}
 	}
-	return api.Order{}, fmt.Errorf("read: %w", api.ErrNotFound)
+	return store.Order{}, fmt.Errorf("read: %w", store.ErrNotFound)
 }
 
 type bench struct {
@@ -108,7 +104,7 @@ type bench struct {
 
 func setup(t testing.TB, opts api.Options) *bench {
 	t.Helper()
-	b := &bench{shop: &shop{orders: map[string]*api.Order{}}, log: &bytes.Buffer{}, reg: prometheus.NewRegistry()}
+	b := &bench{shop: &shop{orders: map[string]*store.Order{}}, log: &bytes.Buffer{}, reg: prometheus.NewRegistry()}
 	opts.Now = func() time.Time { return now }
 	opts.Logger = slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts.Registerer = b.reg
@@ -219,14 +215,14 @@ func TestRepeat(t *testing.T) {
 func TestStub(t *testing.T) {
 	t.Parallel()
 	b := setup(t, api.Options{})
-	b.shop.orders["a/ord_1"] = &api.Order{ID: uuid.New(), ExternalRef: "ord_1", State: "pending", Flags: []string{}, Version: 3}
+	b.shop.orders["a/ord_1"] = &store.Order{ID: uuid.New(), Ref: "ord_1", State: order.StatePending, Flags: []string{"unregistered"}, Version: 3}
 	w := b.post(keyA, ordinary)
 	require.Equal(t, http.StatusCreated, w.Code)
 	require.Equal(t, `"4"`, w.Header().Get("ETag"))
 	require.Equal(t, true, data(t, w)["registered"])
 
 	amount, currency := int64(7000), "EUR"
-	b.shop.orders["a/ord_2"] = &api.Order{ID: uuid.New(), ExternalRef: "ord_2", State: "paid", Flags: []string{}, Amount: &amount, Currency: &currency}
+	b.shop.orders["a/ord_2"] = &store.Order{ID: uuid.New(), Ref: "ord_2", State: order.StatePaid, Total: &amount, Currency: &currency}
 	w = b.post(keyA, strings.Replace(ordinary, "ord_1", "ord_2", 1))
 	require.Equal(t, http.StatusOK, w.Code, "a gateway's amount had made it, with another total")
 	require.EqualValues(t, 5000, data(t, w)["amount"], "the registered total wins")
@@ -402,7 +398,7 @@ func (*counting) Close() error               { return nil }
 func TestKeysAreSwapped(t *testing.T) {
 	t.Parallel()
 	live := keys()
-	s := &shop{orders: map[string]*api.Order{}}
+	s := &shop{orders: map[string]*store.Order{}}
 	a, err := api.New(s, s, func() []api.Key { return live }, api.Options{})
 	require.NoError(t, err)
 	b := &bench{API: a, shop: s}
@@ -464,7 +460,7 @@ func TestUnavailable(t *testing.T) {
 	for name, set := range map[string]func(*shop){
 		"NotCommitted": func(s *shop) { s.fail = errors.New("secret host is down") },
 		"NotRead":      func(s *shop) { s.lost = errors.New("secret host is down") },
-		"Vanished":     func(s *shop) { s.lost = api.ErrNotFound },
+		"Vanished":     func(s *shop) { s.lost = store.ErrNotFound },
 	} {
 		b := setup(t, api.Options{})
 		set(b.shop)
@@ -495,7 +491,7 @@ func (h hasty) Ingest(ctx context.Context, e []store.Event) ([]store.Result, err
 func TestHangingUpDoesNotUndo(t *testing.T) {
 	t.Parallel()
 	ctx, hangUp := context.WithCancel(t.Context())
-	s := &shop{orders: map[string]*api.Order{}}
+	s := &shop{orders: map[string]*store.Order{}}
 	var seen error
 	a, err := api.New(hasty{s, func(in context.Context) { hangUp(); seen = in.Err() }}, s, keys, api.Options{})
 	require.NoError(t, err)

@@ -19,15 +19,15 @@ import (
 	"github.com/paidonce/paidonce/store"
 )
 
-// Order is an order as the merchant sees it. Amounts are minor units of Currency.
-type Order struct {
-	ID          uuid.UUID `json:"id"`
-	ExternalRef string    `json:"external_ref"`
-	Registered  bool      `json:"registered"` // false: a stub, made by a webhook that came first
-	State       string    `json:"state"`
-	Flags       []string  `json:"flags"`  // never null
-	Amount      *int64    `json:"amount"` // null: not known yet
-	Currency    *string   `json:"currency"`
+// orderDoc is an order as the merchant sees it. Amounts are minor units of its currency.
+type orderDoc struct {
+	ID          uuid.UUID   `json:"id"`
+	ExternalRef string      `json:"external_ref"`
+	Registered  bool        `json:"registered"` // false: a stub, made by a webhook that came first
+	State       order.State `json:"state"`
+	Flags       []string    `json:"flags"`  // never null
+	Amount      *int64      `json:"amount"` // null: not known yet
+	Currency    *string     `json:"currency"`
 
 	Authorized int64 `json:"authorized"`
 	Captured   int64 `json:"captured"`
@@ -36,24 +36,48 @@ type Order struct {
 	Kept       int64 `json:"kept"`
 	AtRisk     int64 `json:"at_risk"`
 
-	Told    string `json:"told"`
-	Version int    `json:"version"` // also the ETag, in quotes
+	Told    order.Told `json:"told"`
+	Version int        `json:"version"` // also the ETag, in quotes
 
-	Details
+	details
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Details is what an order's registration said beside its amount. As JSON it is what the registration's event carries
-// ([order.Command].Details).
-type Details struct {
+// details is what an order's registration said beside its amount: the JSON of [order.Command].Details.
+type details struct {
 	Items    json.RawMessage `json:"items,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// etag is the order's version as an entity tag.
-func (o Order) etag() string { return `"` + strconv.Itoa(o.Version) + `"` }
+func docOf(o store.Order) (orderDoc, error) {
+	doc := orderDoc{
+		ID: o.ID, ExternalRef: o.Ref, Registered: o.Registered, State: o.State, Flags: slices.Clone(o.Flags),
+		Amount: o.Total, Currency: o.Currency,
+		Authorized: o.Authorized, Captured: o.Captured, Refunded: o.Refunded, Lost: o.Lost, Kept: o.Kept, AtRisk: o.AtRisk,
+		Told: o.Told, Version: o.Version, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+	}
+	if doc.Flags == nil {
+		doc.Flags = []string{}
+	}
+	if len(o.Details) > 0 {
+		if err := json.Unmarshal(o.Details, &doc.details); err != nil {
+			return orderDoc{}, fmt.Errorf("details of order %s: %w", o.ID, err)
+		}
+	}
+	return doc, nil
+}
+
+// shown is the answer that shows an order. Its version is its entity tag.
+func shown(status int, o store.Order) (*response, error) {
+	doc, err := docOf(o)
+	if err != nil {
+		return nil, err
+	}
+	header := map[string]string{"ETag": `"` + strconv.Itoa(o.Version) + `"`}
+	return &response{status: status, header: header, data: doc}, nil
+}
 
 // noteBodyDiffers is logged where a reference was registered before with another body. It is answered as any repeat:
 // the reference alone says which order is meant.
@@ -110,7 +134,7 @@ func (a *API) registerOrder(r *http.Request, l *record) (*response, error) {
 	if res.Differs {
 		l.note = noteBodyDiffers
 	}
-	o, err := a.orders.Order(ctx, l.account, res.Order)
+	o, err := a.orders.GetOrder(ctx, l.account, res.Order)
 	if err != nil {
 		return nil, fmt.Errorf("read order %s: %w", res.Order, err)
 	}
@@ -119,7 +143,12 @@ func (a *API) registerOrder(r *http.Request, l *record) (*response, error) {
 	if res.Outcome != store.Duplicate && !slices.Contains(o.Flags, order.FlagTotalDiffers.String()) {
 		status = http.StatusCreated
 	}
-	return &response{status: status, header: headers(o), data: o}, nil
+	resp, err := shown(status, o)
+	if err != nil {
+		return nil, err
+	}
+	resp.header["Location"] = "/v1/orders/" + o.ID.String()
+	return resp, nil
 }
 
 func (a *API) readOrder(r *http.Request, l *record) (*response, error) {
@@ -129,23 +158,19 @@ func (a *API) readOrder(r *http.Request, l *record) (*response, error) {
 	}
 	ctx, cancel := a.detached(r)
 	defer cancel()
-	o, err := a.orders.Order(ctx, l.account, id)
-	if errors.Is(err, ErrNotFound) {
+	o, err := a.orders.GetOrder(ctx, l.account, id)
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, notFound()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read order %s: %w", id, err)
 	}
 	l.order = o.ID.String()
-	return &response{status: http.StatusOK, header: map[string]string{"ETag": o.etag()}, data: o}, nil
+	return shown(http.StatusOK, o)
 }
 
 func notFound() *Problem {
 	return problem(http.StatusNotFound, "order_not_found", "This account has no order of that id.")
-}
-
-func headers(o Order) map[string]string {
-	return map[string]string{"ETag": o.etag(), "Location": "/v1/orders/" + o.ID.String()}
 }
 
 // registerID is the id of a registration's event: one per reference, so that a second one is a duplicate of the first.

@@ -24,7 +24,7 @@ import (
 type registration struct {
 	ref     string // metadata.external_ref; empty: none
 	total   order.Amount
-	details json.RawMessage // a Details, with sorted keys; nil if there are neither items nor metadata
+	details json.RawMessage // the JSON of details, with sorted keys; nil if there are neither items nor metadata
 }
 
 const (

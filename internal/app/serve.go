@@ -2,15 +2,10 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/paidonce/paidonce/api"
 	"github.com/paidonce/paidonce/processor"
@@ -28,7 +23,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	v1, err := api.New(ingester, orders{st}, p.live.keys, api.Options{
+	v1, err := api.New(ingester, st, p.live.keys, api.Options{
 		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
 	})
 	if err != nil {
@@ -82,38 +77,4 @@ func route(webhooks, v1 http.Handler) http.Handler {
 		}
 		webhooks.ServeHTTP(w, r)
 	})
-}
-
-// orders shows the store's orders to the API.
-type orders struct{ st *store.Store }
-
-// Order implements [api.Orders].
-func (o orders) Order(ctx context.Context, account string, id uuid.UUID) (api.Order, error) {
-	row, err := o.st.GetOrder(ctx, account, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return api.Order{}, fmt.Errorf("order %s: %w", id, api.ErrNotFound)
-	}
-	if err != nil {
-		return api.Order{}, err
-	}
-	return apiOrder(row)
-}
-
-// apiOrder is a stored order in the API's words.
-func apiOrder(o store.Order) (api.Order, error) {
-	out := api.Order{
-		ID: o.ID, ExternalRef: o.Ref, Registered: o.Registered, State: string(o.State), Flags: o.Flags,
-		Amount: o.Total, Currency: o.Currency,
-		Authorized: o.Authorized, Captured: o.Captured, Refunded: o.Refunded, Lost: o.Lost, Kept: o.Kept, AtRisk: o.AtRisk,
-		Told: string(o.Told), Version: o.Version, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
-	}
-	if out.Flags == nil {
-		out.Flags = []string{}
-	}
-	if len(o.Details) > 0 {
-		if err := json.Unmarshal(o.Details, &out.Details); err != nil {
-			return api.Order{}, fmt.Errorf("details of order %s: %w", o.ID, err)
-		}
-	}
-	return out, nil
 }
