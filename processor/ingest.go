@@ -158,7 +158,7 @@ func (i *Ingester) Ingest(ctx context.Context, events []store.Event) ([]store.Re
 	}
 	i.mu.Unlock()
 	if lead {
-		i.lead(c)
+		i.lead(ctx, c)
 	}
 	select {
 	case <-c.done:
@@ -171,27 +171,30 @@ func (i *Ingester) Ingest(ctx context.Context, events []store.Event) ([]store.Re
 	}
 }
 
-// lead commits batches until mine is done, then leaves the rest to a goroutine of its own, if there is any.
-func (i *Ingester) lead(mine *call) {
+// lead commits batches until mine is done or its caller's time is up, then leaves what still waits to a goroutine of its
+// own. With mine nil it commits until nothing waits. A batch has its own time: it holds other callers' deliveries too.
+func (i *Ingester) lead(ctx context.Context, mine *call) {
 	for {
 		batch := i.take()
 		if batch == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), i.opts.BatchTimeout)
-		i.commit(ctx, batch)
+		batchCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.opts.BatchTimeout)
+		i.commit(batchCtx, batch)
 		cancel()
 		if mine == nil {
 			continue
 		}
 		select {
 		case <-mine.done:
-			if !i.rest() {
-				go i.lead(nil)
-			}
-			return
+		case <-ctx.Done():
 		default:
+			continue
 		}
+		if !i.rest() {
+			go i.lead(context.WithoutCancel(ctx), nil)
+		}
+		return
 	}
 }
 

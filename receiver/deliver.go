@@ -170,7 +170,7 @@ func rows(src gateway.Source, gw *gateway.Gateway, d gateway.Delivery, id uuid.U
 	for i, e := range events {
 		out[i] = store.Event{
 			Event: e, Account: src.Account, Source: src.ID,
-			Delivery: id, Payload: d.Body, Header: header,
+			Delivery: id, Payload: d.Body, Header: header, MappingVersion: gateway.MappingVersion,
 			OnUnknown: store.OnUnknown(src.OnUnknownOrder), Paused: src.Paused,
 		}
 	}

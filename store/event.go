@@ -69,6 +69,9 @@ type Event struct {
 	Payload  []byte            // raw body; nil stores none
 	Header   map[string]string // allow-listed headers, stored with the payload
 
+	// MappingVersion says which edition of the gateways' mappings read the facts. Default 1.
+	MappingVersion int16
+
 	OnUnknown OnUnknown // default OnUnknownStub
 	Paused    bool      // the source is paused: store, do not fold
 }

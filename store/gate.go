@@ -28,9 +28,9 @@ const eventColumns = `account_id, source_id, event_id, type, realm, payment, occ
 const (
 	sqlInsertEvents = `
 		INSERT INTO processed_events (` + eventColumns + `)
-		SELECT account, source, id, type, realm, payment, at, facts::jsonb, hash, $9
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $10::bytea[])
-			AS x(account, source, id, type, realm, payment, at, facts, hash)
+		SELECT account, source, id, type, realm, payment, at, facts::jsonb, hash, mapping
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::bytea[],
+			$10::smallint[]) AS x(account, source, id, type, realm, payment, at, facts, hash, mapping)
 		ORDER BY account, source, id
 		ON CONFLICT DO NOTHING
 		RETURNING account_id, source_id, event_id`
@@ -161,6 +161,7 @@ func queueInsertEvents(b *pgx.Batch, items []*item, fresh map[eventKey]bool) {
 		payments                                     []*string
 		at                                           []*time.Time
 		hashes                                       [][]byte
+		mappings                                     []int16
 	)
 	for _, it := range items {
 		accounts, sources, ids = append(accounts, it.Account), append(sources, it.Source), append(ids, it.id)
@@ -170,8 +171,9 @@ func queueInsertEvents(b *pgx.Batch, items []*item, fresh map[eventKey]bool) {
 			main = &it.Payment[0]
 		}
 		payments, at, hashes = append(payments, main), append(at, nullTime(it.At)), append(hashes, it.hash)
+		mappings = append(mappings, max(it.MappingVersion, 1))
 	}
-	b.Queue(sqlInsertEvents, accounts, sources, ids, types, realms, payments, at, facts, MappingVersion, hashes).
+	b.Queue(sqlInsertEvents, accounts, sources, ids, types, realms, payments, at, facts, hashes, mappings).
 		Query(func(rows pgx.Rows) error {
 			var k eventKey
 			_, err := pgx.ForEachRow(rows, []any{&k.account, &k.source, &k.id}, func() error {

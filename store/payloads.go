@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,4 +46,23 @@ func (s *Store) Deliveries(ctx context.Context, f DeliveryFilter, after *StoredD
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	return found, nil
+}
+
+// errDryRun takes a transaction back.
+var errDryRun = errors.New("dry run")
+
+// DryRun says what Apply would do with events now, and does none of it. It takes the locks that Apply takes until it is
+// done, and, having a transaction that ends otherwise, goes the way of ApplyTx.
+func (s *Store) DryRun(ctx context.Context, events []Event) ([]Result, error) {
+	var results []Result
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		if results, err = s.ApplyTx(ctx, tx, events); err != nil {
+			return err
+		}
+		return errDryRun
+	})
+	if !errors.Is(err, errDryRun) {
+		return nil, err
+	}
+	return results, nil
 }

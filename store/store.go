@@ -25,9 +25,6 @@ import (
 // APISource is the source id of events that come from the merchant's own API. No configured source may have it.
 const APISource = "api"
 
-// MappingVersion is stored with every event's facts: which edition of the gateways' mappings read them.
-const MappingVersion = 1
-
 // Transition is one change of an order, as [Options.InTx] sees it.
 type Transition struct {
 	Account  string
