@@ -209,9 +209,7 @@ func (w *world) check(t *testing.T, pool *pgxpool.Pool) {
 			require.Positive(t, count(t, pool, "river_job WHERE args->>'order_id' = $1", o.ID.String()))
 		}
 	}
-	var deadlocks int64
-	require.NoError(t, pool.QueryRow(ctx, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
-	require.Zero(t, deadlocks, "the lock order is the same everywhere, so Postgres never had to break a deadlock")
+	require.Zero(t, deadlocks(t, pool))
 }
 
 func mustJSON(t *testing.T, v any) string {

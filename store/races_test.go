@@ -1,0 +1,187 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	osexec "os/exec"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/store"
+	"github.com/paidonce/paidonce/store/storetest"
+)
+
+// The binary is also the second process of TestApplyFromTwoProcesses.
+func TestMain(m *testing.M) {
+	if url := os.Getenv("PAIDONCE_STORETEST_CHILD"); url != "" {
+		if err := child(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child applies the shared events once its parent says go.
+func child(url string) error {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	s, err := store.New(pool, store.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	for _, b := range sharedBatches(2) {
+		if _, err := s.Apply(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sharedBatches are the same events for both processes, each in an order of its own.
+func sharedBatches(seed uint64) [][]store.Event {
+	var events []store.Event
+	for i := range 60 {
+		ref, p := fmt.Sprintf("ord_%02d", i%20), fmt.Sprintf("pi_%02d", i)
+		events = append(events, captured("evt_"+p, p, ref, 1000), refunded("evt_r_"+p, p, 100))
+	}
+	for i := range 20 {
+		events = append(events, register(fmt.Sprintf("ord_%02d", i), 3000))
+	}
+	r := rand.New(rand.NewPCG(seed, 9))
+	r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	return slices.Collect(slices.Chunk(events, 7))
+}
+
+func TestApplyFromTwoProcesses(t *testing.T) {
+	t.Parallel()
+	url := storetest.OpenURL(t)
+	pool, err := pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+
+	cmd := osexec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "PAIDONCE_STORETEST_CHILD="+url)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	_, err = in.Write([]byte("go\n"))
+	require.NoError(t, err)
+	for _, b := range sharedBatches(1) {
+		apply(t, s, b...)
+	}
+	require.NoError(t, cmd.Wait())
+
+	require.Equal(t, 140, count(t, pool, "processed_events"))
+	require.Equal(t, 20, count(t, pool, "orders WHERE state = 'partially_refunded' AND captured = 3000 AND kept = 2700"))
+	require.Equal(t, 20, count(t, pool, "order_transitions WHERE effect = 'fulfil' AND effect_state = 'open'"))
+	require.Equal(t, count(t, pool, "order_transitions"), sum(t, pool, "version", "orders"))
+	require.Zero(t, deadlocks(t, pool))
+}
+
+func sum(t *testing.T, pool *pgxpool.Pool, column, table string) (n int) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT coalesce(sum(`+column+`), 0) FROM `+table).Scan(&n))
+	return n
+}
+
+// deadlocks is how often Postgres had to break one: with one lock order over all tables, never.
+func deadlocks(t *testing.T, pool *pgxpool.Pool) (n int) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n))
+	return n
+}
+
+// Two payments of one order arrive in opposite order in the batches of two committers.
+func TestApplyOppositeBatches(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 2000))
+	const rounds = 40
+	var wg sync.WaitGroup
+	for side := range 2 {
+		wg.Go(func() {
+			for i := range rounds {
+				a := captured(fmt.Sprintf("evt_a%d_%d", side, i), "pi_a", "ord_1", 1000)
+				b := captured(fmt.Sprintf("evt_b%d_%d", side, i), "pi_b", "ord_1", 1000)
+				batch := []store.Event{a, b}
+				if side == 1 {
+					slices.Reverse(batch)
+				}
+				if _, err := s.Apply(t.Context(), batch); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	o := readOrder(t, pool, "ord_1")
+	require.Equal(t, "paid", o.State)
+	require.EqualValues(t, 2000, o.Captured)
+	require.Equal(t, 4*rounds+1, count(t, pool, "processed_events"))
+	require.Equal(t, 1, count(t, pool, "order_transitions WHERE effect = 'fulfil'"))
+	require.Zero(t, deadlocks(t, pool))
+}
+
+// The shop registers its order while the webhook is already there.
+func TestApplyRegistrationRacesTheWebhook(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	const orders = 60
+	var wg sync.WaitGroup
+	for i := range orders {
+		ref := fmt.Sprintf("ord_%d", i)
+		for _, e := range []store.Event{register(ref, 5000), captured("evt_"+ref, "pi_"+ref, ref, 5000), register(ref, 5000)} {
+			wg.Go(func() {
+				if _, err := s.Apply(t.Context(), []store.Event{e}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	require.Equal(t, orders, count(t, pool, "orders WHERE state = 'paid' AND registered"))
+	require.Equal(t, orders, count(t, pool, "order_transitions WHERE effect = 'fulfil' AND effect_state = 'open'"))
+	require.Equal(t, orders, count(t, pool, "order_transitions WHERE version = 1"))
+	require.Equal(t, 2*orders, count(t, pool, "processed_events"))
+	require.Zero(t, deadlocks(t, pool))
+}
+
+// The version is checked on top of the lock: a writer that moved an order without it would be overwritten otherwise.
+func TestApplyRefusesAnOrderThatMoved(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 5000))
+	_, err := pool.Exec(t.Context(), `
+		CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE orders SET version = version + 1; RETURN NEW; END $$;
+		CREATE TRIGGER move AFTER UPDATE ON payments FOR EACH ROW EXECUTE FUNCTION move()`)
+	require.NoError(t, err)
+	before := readOrder(t, pool, "ord_1")
+	_, err = s.Apply(t.Context(), []store.Event{captured("evt_1", "pi_1", "ord_1", 5000)})
+	require.ErrorContains(t, err, "division by zero")
+	require.Equal(t, before, readOrder(t, pool, "ord_1"))
+	require.Equal(t, 0, count(t, pool, "processed_events WHERE event_id = 'evt_1'"))
+}
