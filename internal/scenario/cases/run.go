@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ func runOnce(ctx context.Context, c *Case, opts Options) error {
 	}
 	defer stage.Close()
 	p := newPlayer(c, stage)
+	p.quietWithin = cmp.Or(opts.QuietWithin, quietWithin)
 	if c.Setup.Refused() {
 		return p.refused(ctx)
 	}
@@ -73,6 +75,7 @@ type player struct {
 	loop           *loop
 	orphans        orphans
 	outboundBefore int
+	quietWithin    time.Duration
 	merchant       string // how the merchant answers: ok, error, hang
 	wrong          []error
 }

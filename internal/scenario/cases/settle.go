@@ -2,7 +2,6 @@ package cases
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,8 +85,8 @@ func (p *player) until(ctx context.Context, look func(activity) (string, error))
 		}
 		at := now()
 		switch {
-		case busy != "" && at.Sub(latest(start, p.orphans.lapse())) > quietWithin:
-			return errors.New("not quiet within 30 s: " + busy)
+		case busy != "" && at.Sub(latest(start, p.orphans.lapse())) > p.quietWithin:
+			return fmt.Errorf("not quiet within %s: %s", p.quietWithin, busy)
 		case busy != "":
 			since = time.Time{}
 		case since.IsZero():

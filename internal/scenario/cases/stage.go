@@ -92,6 +92,10 @@ type Options struct {
 	// HasIdempotency says that the package idempotency exists.
 	HasIdempotency bool
 
+	// QuietWithin is how long a database may take to become quiet. Default 30 s,
+	// the format's.
+	QuietWithin time.Duration
+
 	// Open makes a stage for the case.
 	Open func(ctx context.Context, c *Case) (*Stage, error)
 }

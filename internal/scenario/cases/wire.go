@@ -31,6 +31,9 @@ type Reply struct {
 // the program, so that what ends a request is the program and not the test.
 const sendTimeout = 90 * time.Second
 
+// endsWithin is how long a server may keep a connection after an early answer.
+const endsWithin = 5 * time.Second
+
 // fillSize is how much of an announced body is really sent.
 const fillSize = 64 << 10
 
@@ -39,7 +42,11 @@ const fillSize = 64 << 10
 // half of what an attacker sends.
 func send(ctx context.Context, addr string, r Request) (reply Reply) {
 	start := now()
-	defer func() { reply.Took = now().Sub(start) }()
+	defer func() {
+		if reply.Took == 0 {
+			reply.Took = now().Sub(start)
+		}
+	}()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return Reply{Err: err}
@@ -59,6 +66,9 @@ func send(ctx context.Context, addr string, r Request) (reply Reply) {
 
 	in := bufio.NewReader(conn)
 	response, err := http.ReadResponse(in, &http.Request{Method: r.Method})
+	for err == nil && response.StatusCode < 200 && response.StatusCode != http.StatusSwitchingProtocols {
+		response, err = http.ReadResponse(in, &http.Request{Method: r.Method}) // 100 Continue is no answer
+	}
 	if err == nil {
 		reply.Code, reply.Header = response.StatusCode, response.Header
 		reply.Body, err = io.ReadAll(response.Body)
@@ -71,7 +81,9 @@ func send(ctx context.Context, addr string, r Request) (reply Reply) {
 		}
 		return Reply{Err: err}
 	}
+	reply.Took = now().Sub(start)
 	if early {
+		_ = conn.SetReadDeadline(now().Add(endsWithin))
 		// Nothing of the rest was sent, so only the server can end this connection.
 		if _, err := in.ReadByte(); !errors.Is(err, io.EOF) && !isReset(err) {
 			reply.Code, reply.Err = 0, fmt.Errorf("the connection stayed open after the early answer %d: %v", reply.Code, err)
