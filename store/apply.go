@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paidonce/paidonce/order"
@@ -256,10 +257,10 @@ func (s *Store) lockPlaces(ctx context.Context, tx pgx.Tx, bt *batch, comps map[
 
 func queueNewOrders(b *pgx.Batch, refs []orderRef, makes map[orderRef]bool) map[orderKey]bool {
 	var accounts, names []string
-	var ids []uuid.UUID
+	var ids []pgtype.UUID
 	for _, k := range refs {
 		if makes[k] {
-			accounts, names, ids = append(accounts, k.account), append(names, k.ref), append(ids, newID())
+			accounts, names, ids = append(accounts, k.account), append(names, k.ref), append(ids, pgUUID(newID()))
 		}
 	}
 	made := map[orderKey]bool{}
