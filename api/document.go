@@ -160,8 +160,10 @@ func (p *parser) number(at, s string) {
 		exponent, err = strconv.Atoi(s[i+1:])
 	}
 	if err != nil || max(exponent, -exponent) > maxExponent || len(digits) > maxDigits {
-		p.faults = append(p.faults, FieldError{Pointer: at, Code: "number_too_long",
-			Detail: fmt.Sprintf("must have at most %d digits, and an exponent within ±%d", maxDigits, maxExponent)})
+		p.faults = append(p.faults, FieldError{
+			Pointer: at, Code: "number_too_long",
+			Detail: fmt.Sprintf("must have at most %d digits, and an exponent within ±%d", maxDigits, maxExponent),
+		})
 	}
 }
 

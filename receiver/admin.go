@@ -49,7 +49,7 @@ func Admin(opts AdminOptions) http.Handler {
 	}
 	r := chi.NewRouter()
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+		writeJSON(w, http.StatusOK, health{Status: "alive"})
 	})
 	r.Get("/readyz", opts.ready)
 	if opts.Gatherer != nil {
@@ -81,13 +81,20 @@ func (o AdminOptions) ready(w http.ResponseWriter, r *http.Request) {
 			o.Logger.LogAttrs(ctx, slog.LevelWarn, "readiness check failed", slog.String("check", o.Checks[i].Name), errAttr(err))
 		}
 	}
-	writeJSON(w, status, map[string]any{"status": word, "checks": checks})
+	writeJSON(w, status, health{Status: word, Checks: checks})
+}
+
+type health struct {
+	Status string            `json:"status"`
+	Checks map[string]string `json:"checks,omitempty"`
 }
 
 // writeJSON writes v; an error means that the caller is gone.
-func writeJSON(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, status int, v health) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		return
+	}
 }

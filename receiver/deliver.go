@@ -28,8 +28,10 @@ func (rc *Receiver) deliver(w http.ResponseWriter, r *http.Request, l *record) *
 	l.source, l.account, l.gateway = src.ID, src.Account, src.Gateway
 	gw, ok := rc.opts.Gateways(src.Gateway)
 	if !ok {
-		return &refusal{status: http.StatusServiceUnavailable, reason: reasonNoGateway,
-			err: fmt.Errorf("source %s names the gateway %q, which does not exist", src.ID, src.Gateway)}
+		return &refusal{
+			status: http.StatusServiceUnavailable, reason: reasonNoGateway,
+			err: fmt.Errorf("source %s names the gateway %q, which does not exist", src.ID, src.Gateway),
+		}
 	}
 
 	// The gateway's clock started before ours. A request's own context ends when the client hangs up, and in net/http
@@ -97,8 +99,10 @@ func (rc *Receiver) commit(ctx context.Context, src gateway.Source, gw *gateway.
 	case err != nil:
 		return &refusal{status: http.StatusServiceUnavailable, reason: reasonIngest, err: err}
 	case len(results) != len(events):
-		return &refusal{status: http.StatusServiceUnavailable, reason: reasonIngest,
-			err: fmt.Errorf("%d results for %d events", len(results), len(events))}
+		return &refusal{
+			status: http.StatusServiceUnavailable, reason: reasonIngest,
+			err: fmt.Errorf("%d results for %d events", len(results), len(events)),
+		}
 	}
 	l.results, l.ackBody, l.ackType = results, gw.AckBody, gw.AckType
 	return nil

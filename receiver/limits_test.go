@@ -168,7 +168,8 @@ func TestOverload(t *testing.T) {
 	}
 	codes := make(chan int)
 	for range 2 {
-		go func() { codes <- b.do(request(t, "/webhooks/strict", paid)).Code }()
+		r := request(t, "/webhooks/strict", paid)
+		go func() { codes <- b.do(r).Code }()
 		<-inside
 	}
 	w := b.do(request(t, "/webhooks/strict", paid))

@@ -38,8 +38,10 @@ func (o ServerOptions) withDefaults() ServerOptions {
 		v        *time.Duration
 		standard time.Duration
 	}{
-		{&o.ReadHeaderTimeout, 5 * time.Second}, {&o.ReadTimeout, 20 * time.Second},
-		{&o.WriteTimeout, time.Minute}, {&o.IdleTimeout, 2 * time.Minute},
+		{&o.ReadHeaderTimeout, 5 * time.Second},
+		{&o.ReadTimeout, 20 * time.Second},
+		{&o.WriteTimeout, time.Minute},
+		{&o.IdleTimeout, 2 * time.Minute},
 	} {
 		if *d.v == 0 {
 			*d.v = d.standard

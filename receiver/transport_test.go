@@ -104,6 +104,7 @@ func TestAnnouncedGigabyte(t *testing.T) {
 	r := bufio.NewReader(c)
 	resp, err := http.ReadResponse(r, nil)
 	require.NoError(t, err)
+	defer resp.Body.Close()
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 	require.True(t, resp.Close)
 	_, err = io.Copy(io.Discard, resp.Body)
