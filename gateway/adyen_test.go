@@ -186,6 +186,48 @@ func TestAdyenEnvelope(t *testing.T) {
 	}
 }
 
+// TestAdyenUnreadableItems: each has an id of its own.
+func TestAdyenUnreadableItems(t *testing.T) {
+	t.Parallel()
+	body := `{"live":"false","notificationItems":[7,{"a":1},{"a":2},{"a":1}]}`
+	evs, err := gateway.Adyen.Events(adyenSource(), gateway.Delivery{Body: []byte(body)})
+	require.NoError(t, err)
+	require.NotEqual(t, evs[0].ID, evs[1].ID)
+	require.NotEqual(t, evs[1].ID, evs[2].ID)
+	require.Equal(t, evs[1].ID, evs[3].ID)
+}
+
+// TestAdyenDisputeStatus: a chargeback is open while it can be defended, and
+// only if the sender is known.
+func TestAdyenDisputeStatus(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]order.Status{
+		`"Undefended"`: order.StatusOpen, `"Pending"`: order.StatusOpen, `"Responded"`: order.StatusOpen, `"Accepted"`: order.StatusLost,
+		`"Lost"`: order.StatusLost, `"Expired"`: order.StatusLost, `"undefended"`: order.StatusLost, `null`: order.StatusLost, `{}`: order.StatusLost,
+	} {
+		r := gateway.SampleRequest{Source: adyenSource(), Type: "CHARGEBACK", Set: set("additionalData", `{"disputeStatus":`+status+`}`)}
+		require.Equal(t, want, sampled(t, r).Facts[0].Status, status)
+		r.Source = bareAdyen()
+		require.Equal(t, order.StatusLost, sampled(t, r).Facts[0].Status, status)
+	}
+	for action, want := range map[string]string{
+		`"cancel"`: "phase captured", `"refund"`: "refunded", `"other"`: "phase refunded", `null`: "phase refunded", `7`: "phase refunded",
+	} {
+		r := gateway.SampleRequest{Source: adyenSource(), Type: "CANCEL_OR_REFUND", Set: set("additionalData", `{"modification.action":`+action+`}`)}
+		require.Equal(t, want, kinds(sampled(t, r)), action)
+		r.Source = bareAdyen()
+		require.Equal(t, "phase refunded", kinds(sampled(t, r)), action)
+	}
+}
+
+func kinds(ev order.Event) string {
+	var out []string
+	for _, f := range ev.Facts {
+		out = append(out, string(f.Kind))
+	}
+	return strings.Join(out, " ")
+}
+
 // TestAdyenNeedsBothProofs: the HMAC does not cover the sender, and the
 // credentials do not cover the item.
 func TestAdyenNeedsBothProofs(t *testing.T) {

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/order"
@@ -171,4 +173,46 @@ func FuzzAdyen(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzMembers puts any JSON in the place of any value of a sample, so that what
+// is tried is a payload and not noise.
+func FuzzMembers(f *testing.F) {
+	all := gateway.All()
+	for _, raw := range []string{
+		`null`, `"x"`, `""`, `7`, `-1`, `1.5`, `1e3`, `9223372036854775807`, `true`, `{}`, `[]`, `[[]]`, `{"id":"x","id":"y"}`, `{"id":"x"}`,
+		`{"data":[{"id":"ch_1"},7]}`, `{"data":[{"payment":{"payment_intent":"pi_1"}}]}`, `"\ud800"`, `"\u0000"`, `"a","amount":1`, `"isk"`, "\"\xff\"",
+	} {
+		for g := range all {
+			for member := range 12 {
+				f.Add(uint8(g), uint8(member*2), uint8(member), raw)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, gw, typ, member uint8, raw string) {
+		g := all[int(gw)%len(all)]
+		source := sources()[g.Name]
+		types := g.Types(source)
+		body := sample(t, gateway.SampleRequest{Source: source, Type: types[int(typ)%len(types)].Name, Reference: "ord_7"})
+		places := members(gjson.ParseBytes(body), nil)
+		at := places[int(member)%len(places)]
+		changed := slices.Concat(body[:at[0]], []byte(raw), body[at[1]:])
+		header := http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {"1767258000"}}
+		mapAny(t, source, header, changed)
+		if g.Name == "adyen" {
+			mapAny(t, bareAdyen(), header, changed)
+		}
+	})
+}
+
+// members returns where every value of a document stands.
+func members(v gjson.Result, places [][2]int) [][2]int {
+	v.ForEach(func(_, value gjson.Result) bool {
+		places = append(places, [2]int{value.Index, value.Index + len(value.Raw)})
+		if value.IsObject() || value.IsArray() {
+			places = members(value, places)
+		}
+		return true
+	})
+	return places
 }

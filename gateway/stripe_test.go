@@ -109,7 +109,9 @@ func TestStripeReference(t *testing.T) {
 		{"PointerToNothing", "payment_intent.succeeded", "/data/object/metadata/nothing", set(meta, `{"order_id":"a"}`), ""},
 		{"PointerThroughText", "payment_intent.succeeded", "/type/x", set(meta, `{"order_id":"a"}`), ""},
 		{"PointerToAFraction", "payment_intent.succeeded", "/data/object/metadata/n", set(meta, `{"n":1.5}`), ""},
-		{"PointerPastTheList", "payment_intent.succeeded", "/data/object/payment_method_types/01", set(meta, `{"order_id":"a"}`), ""},
+		{"PointerWithALeadingZero", "payment_intent.succeeded", "/data/object/payment_method_types/00", nil, ""},
+		{"PointerPastTheList", "payment_intent.succeeded", "/data/object/payment_method_types/1", nil, ""},
+		{"PointerWithEscapedTilde", "payment_intent.succeeded", "/data/object/metadata/~01", set(meta, `{"~1":"a","/":"b"}`), "a"},
 		{"TooLong", "payment_intent.succeeded", "", set(meta, `{"order_id":"`+strings.Repeat("x", 513)+`"}`), ""},
 		{"AsLongAsCanBe", "payment_intent.succeeded", "", set(meta, `{"order_id":"`+strings.Repeat("x", 512)+`"}`), strings.Repeat("x", 512)},
 		{"LineBreak", "payment_intent.succeeded", "", set(meta, `{"order_id":"a\nb"}`), ""},
@@ -218,6 +220,16 @@ func TestStripeChargeThatIsNoMoney(t *testing.T) {
 	require.Equal(t, gateway.NoFact, lone.Ignored, "one id and no reference say nothing")
 }
 
+// TestStripeRefundedWithoutTotal: an event about a refund that does not say how
+// much is not taken for one that refunds nothing.
+func TestStripeRefundedWithoutTotal(t *testing.T) {
+	t.Parallel()
+	ev := sampled(t, gateway.SampleRequest{Source: stripeSource(), Type: "charge.refunded", Set: set("data.object.amount_refunded", "null")})
+	require.Contains(t, ev.Broken, "amount_refunded")
+	ev = sampled(t, gateway.SampleRequest{Source: stripeSource(), Type: "charge.succeeded", Set: set("data.object.amount_refunded", "null")})
+	require.Empty(t, ev.Broken)
+}
+
 // TestStripeExpandedIDs: what names another object may hold it.
 func TestStripeExpandedIDs(t *testing.T) {
 	t.Parallel()
@@ -247,6 +259,29 @@ func TestStripeEventID(t *testing.T) {
 	ev := event(t, stripeSource(), []byte(strings.Replace(string(body), "evt_THEID", "evt_1#0123456789abcdef0123456789abcdef", 1)))
 	require.Equal(t, "evt_1%230123456789abcdef0123456789abcdef", ev.ID, "an id that looks like one of ours for a second meaning")
 	require.Equal(t, ev.ID, order.BaseID(ev.ID))
+}
+
+// TestStripeType: a type that is missing, or too long for a table, is unreadable.
+func TestStripeType(t *testing.T) {
+	t.Parallel()
+	body := sample(t, gateway.SampleRequest{Source: stripeSource(), Type: "charge.succeeded"})
+	for _, typ := range []string{`null`, `""`, `7`, `"a\u0000"`, `"` + strings.Repeat("x", 257) + `"`} {
+		ev := event(t, stripeSource(), []byte(strings.Replace(string(body), `"type":"charge.succeeded"`, `"type":`+typ, 1)))
+		require.Equal(t, "unreadable", ev.Type)
+		require.NotEmpty(t, ev.Broken)
+	}
+	ev := event(t, stripeSource(), []byte(strings.Replace(string(body), `"type":"charge.succeeded"`, `"type":"`+strings.Repeat("x", 256)+`"`, 1)))
+	require.Equal(t, gateway.UnknownType, ev.Ignored)
+}
+
+// TestDepthCountsNoText: brackets inside a text are text.
+func TestDepthCountsNoText(t *testing.T) {
+	t.Parallel()
+	body := sample(t, gateway.SampleRequest{Source: stripeSource(), Type: "charge.succeeded", Set: map[string]string{
+		"data.object.description": `"\"` + strings.Repeat("[", 200) + `\\"`, "data.object.statement_descriptor": strings.Repeat("{", 200),
+	}})
+	require.Contains(t, string(body), `"\"[[`)
+	require.Empty(t, event(t, stripeSource(), body).Broken)
 }
 
 // TestStripeThinEvents are pointers, whatever type they name.
