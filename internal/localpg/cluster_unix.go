@@ -210,8 +210,10 @@ func (c cluster) initdb(ctx context.Context, o Options, bin binaries) error {
 	if err := errors.Join(c.as.own(fresh), c.as.own(pwfile)); err != nil {
 		return fmt.Errorf("localpg: %w", err)
 	}
-	args := []string{"--pgdata", fresh, "--username", superuser, "--pwfile", pwfile, "--auth", "scram-sha-256",
-		"--encoding", "UTF8", "--locale", "C", "--no-instructions"}
+	args := []string{
+		"--pgdata", fresh, "--username", superuser, "--pwfile", pwfile, "--auth", "scram-sha-256",
+		"--encoding", "UTF8", "--locale", "C", "--no-instructions",
+	}
 	if !o.Durable {
 		args = append(args, "--no-sync")
 	}
@@ -232,7 +234,7 @@ func (c cluster) initdb(ctx context.Context, o Options, bin binaries) error {
 func (c cluster) hint(out string) string {
 	if strings.Contains(out, "could not look up effective user ID") {
 		return fmt.Sprintf("; the user id %d has no name in /etc/passwd, as happens in containers started with an arbitrary one, "+
-			"and PostgreSQL wants a name: add an entry, or set PAIDONCE_DATABASE_URL", os.Geteuid())
+			"and PostgreSQL wants a name: add an entry, or set PAIDONCE_DATABASE_URL (for tests PAIDONCE_TEST_DATABASE_URL)", os.Geteuid())
 	}
 	return ""
 }

@@ -39,32 +39,30 @@ func TestMain(m *testing.M) {
 
 // userOptions are the options a user process starts with.
 type userOptions struct {
-	Dir       string
-	Durable   bool
-	Linger    time.Duration
-	Folders   []string
-	NoFolders bool
+	Dir     string
+	Durable bool
+	Linger  time.Duration
 }
 
 // beUser starts or joins a server, prints one line of JSON about it, and uses it until its
-// input ends. What it is told while it starts goes to stderr.
+// input ends.
 func beUser(text string) int {
 	var o userOptions
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	if o.NoFolders {
-		o.Folders = []string{}
-	}
+	var log bytes.Buffer
 	s, err := localpg.Start(context.Background(), localpg.Options{
-		Dir: o.Dir, Durable: o.Durable, Linger: o.Linger, Folders: o.Folders, Log: os.Stderr,
+		Dir: o.Dir, Durable: o.Durable, Linger: o.Linger, Log: io.MultiWriter(&log, os.Stderr),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Printf("%s\n", mustJSON(userAnswer{URL: s.URL(""), Reused: s.Reused, From: s.From, Version: s.Version(), Dir: s.Dir()}))
+	fmt.Printf("%s\n", mustJSON(userAnswer{
+		URL: s.URL(""), From: s.From, Version: s.Version(), Dir: s.Dir(), Log: log.String(), Reused: s.Reused,
+	}))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	if err := s.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -74,8 +72,8 @@ func beUser(text string) int {
 }
 
 type userAnswer struct {
-	URL, From, Version, Dir string
-	Reused                  bool
+	URL, From, Version, Dir, Log string
+	Reused                       bool
 }
 
 func mustJSON(v any) []byte {
@@ -91,7 +89,7 @@ type user struct {
 	userAnswer
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	said  *bytes.Buffer
+	said  *logBuffer // stderr
 }
 
 // startUser starts a process that uses the server in o.Dir, and waits until it does.
@@ -99,7 +97,7 @@ func startUser(t *testing.T, o userOptions, change ...func(*exec.Cmd)) *user {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	u := &user{cmd: exec.Command(exe), said: &bytes.Buffer{}}
+	u := &user{cmd: exec.Command(exe), said: &logBuffer{}}
 	u.cmd.Env = append(os.Environ(), userEnv+"="+string(mustJSON(o)))
 	u.cmd.Stderr = u.said
 	for _, f := range change {
@@ -206,7 +204,9 @@ func keeperPID(t *testing.T, dir string) int {
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	require.NoError(t, err)
+	if err != nil {
+		return 0 // no keeper, but a child between fork and exec has a copy of the file for a moment
+	}
 	return pid
 }
 

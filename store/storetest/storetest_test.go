@@ -221,7 +221,7 @@ func TestManyBinariesOnAGivenServer(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pg")
 	if os.Geteuid() == 0 { // t.TempDir is closed to the user postgres
-		base, err := os.MkdirTemp("/var/tmp", "storetest-")
+		base, err := os.MkdirTemp("/var/tmp", "storetest-") //nolint:usetesting // see above
 		require.NoError(t, err)
 		require.NoError(t, os.Chmod(base, 0o755))
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
