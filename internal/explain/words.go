@@ -83,7 +83,7 @@ func flagSentence(flag string, o store.Order) string {
 	if o.Total != nil {
 		total = "the total of " + amount(o, *o.Total)
 	}
-	said := ""
+	var said string
 	switch flag {
 	case order.FlagOverpaid.String():
 		said = fmt.Sprintf("%s is kept, more than %s", amount(o, o.Kept), total)
