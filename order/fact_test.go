@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -109,4 +110,22 @@ func TestEventValidate(t *testing.T) {
 			require.Error(t, e.Validate())
 		})
 	}
+}
+
+func TestEventJSON(t *testing.T) {
+	t.Parallel()
+	e := order.Event{
+		ID: "evt_1", Type: "charge.refunded", At: epoch, Realm: "stripe:live", Payment: []string{"pi_1", "ch_1"}, Reference: "o1",
+		Strength: order.StrengthPayment, Facts: []order.Fact{capturedTotal(5, 0), via(dispute("d", order.StatusLost, all, 7))},
+		Own: &order.Amount{Minor: 5, Currency: "EUR"}, Command: &order.Command{Register: &order.Amount{Minor: 0, Currency: "EUR"}},
+	}
+	data, err := json.Marshal(e)
+	require.NoError(t, err)
+	var back order.Event
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.Equal(t, e, back)
+
+	data, err = json.Marshal(order.Event{ID: "evt_2", Ignored: "unknown_type"})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"evt_2","ignored":"unknown_type"}`, string(data))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/paidonce/paidonce/order"
 )
 
-// facts reads facts about two payments from bytes, eight for each: any bytes are some facts, many of them invalid.
+// factsOf reads facts about two payments from bytes, eight for each: any bytes are some facts, many of them invalid.
 func factsOf(data []byte) (payments []string, facts []order.Fact) {
 	for ; len(data) >= 8; data = data[8:] {
 		kinds := []order.Kind{

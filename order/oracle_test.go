@@ -66,7 +66,7 @@ func joinAll(o *order.Order, facts []oracleFact) {
 	}
 }
 
-// TestGatewaySequences folds what Stripe, Adyen, PayPal and Mercado Pago say about 79 histories, in every order, with
+// TestGatewaySequences folds what Stripe, Adyen, PayPal and Mercado Pago say about 80 histories, in every order, with
 // registration first and last and every event twice.
 func TestGatewaySequences(t *testing.T) {
 	t.Parallel()

@@ -21,24 +21,33 @@
 //  3. Revoke of something that was never fulfilled: answer 2xx and do nothing (but remember the version).
 //  4. Release after held: lift the hold, a fulfil follows. Release after revoked: deliver after all, also if no fulfil
 //     ever arrived.
+//
+// # What stays open
+//
+// Between the claim of a fulfil and its arrival the money may go: it is followed by a revoke, it cannot be prevented.
+// A call without an answer, and also one that was refused, may have been done: a revoke may reach a merchant that
+// never delivered. A dispute or a raised total after the fulfil does not take it back. A gateway that tells refunds as
+// totals only, and failed ones by id only, under-reports them: one that gives failures by id must give successes by id.
 package order
 
 // State is what an order is, in one word. The zero value is no state: what an order came from when it was made.
 type State string
 
-// The states of an order. Which one holds is decided in [Order.View].
+// The states of an order. "Kept" is what was captured and neither refunded nor lost. Where the conditions of several
+// hold, the first in this sequence is the order's state: disputed, paid, charged_back, refunded, partially_refunded,
+// partially_paid, canceled (by the merchant), authorized, then failed, canceled and expired, and pending if none does.
 const (
-	StatePending           State = "pending"
-	StateAuthorized        State = "authorized"
-	StatePartiallyPaid     State = "partially_paid"
-	StatePaid              State = "paid"
-	StatePartiallyRefunded State = "partially_refunded"
-	StateRefunded          State = "refunded"
-	StateDisputed          State = "disputed"
-	StateChargedBack       State = "charged_back"
-	StateFailed            State = "failed"
-	StateCanceled          State = "canceled"
-	StateExpired           State = "expired"
+	StatePending           State = "pending"            // none of the others
+	StateAuthorized        State = "authorized"         // the total may be captured
+	StatePartiallyPaid     State = "partially_paid"     // something is kept, and less than the total was captured
+	StatePaid              State = "paid"               // the total is kept
+	StatePartiallyRefunded State = "partially_refunded" // the total was captured, and some of it is kept
+	StateRefunded          State = "refunded"           // something was captured, and nothing is kept
+	StateDisputed          State = "disputed"           // to lose the open disputes would leave the order short
+	StateChargedBack       State = "charged_back"       // as refunded, and some of it was lost
+	StateFailed            State = "failed"             // every payment is over without money, and the last one failed
+	StateCanceled          State = "canceled"           // the last one was canceled; or the merchant canceled the order
+	StateExpired           State = "expired"            // the last one expired
 )
 
 // States returns every state, in the order in which documents and tables list them.
@@ -52,11 +61,11 @@ func States() []State {
 // Want is what the merchant should do now.
 type Want string
 
-// What a merchant should do.
+// What a merchant should do. A stub, and an order that the merchant canceled, never go or pause.
 const (
 	WantWait  Want = "wait"  // nothing to say
-	WantGo    Want = "go"    // deliver
-	WantPause Want = "pause" // do not start to deliver; what was delivered stays
+	WantGo    Want = "go"    // deliver: paid; or partially refunded, and nothing was lost
+	WantPause Want = "pause" // do not start to deliver, what was delivered stays: disputed in full, or lost in part
 	WantStop  Want = "stop"  // the money was here and is gone: take it back
 )
 

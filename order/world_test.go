@@ -66,7 +66,7 @@ func (m *merchant) receive(r order.Row) {
 	}
 }
 
-// table is where an order and its rows are kept between transactions: what a store does, with its constraints.
+// orderTable is where an order and its rows are kept between transactions: what a store does, with its constraints.
 type orderTable struct {
 	version int
 	told    order.Told
