@@ -72,13 +72,13 @@ var adyenTypes = []adyenType{
 	{"REFUND", "a refund was made, or refused", "refund", (*adyenEvent).refund},
 	{"REFUND_FAILED", "a refund failed afterwards: the money came back", "refund", (*adyenEvent).refundFailed},
 	{"REFUNDED_REVERSED", "a refund was sent back: the money came back", "refund", (*adyenEvent).refundFailed},
-	{"REQUEST_FOR_INFORMATION", "the shopper's bank asks about the payment", "dispute", dispute(1, order.StatusOpen)},
-	{"NOTIFICATION_OF_CHARGEBACK", "a dispute begins", "dispute", dispute(1, order.StatusOpen)},
+	{"REQUEST_FOR_INFORMATION", "the shopper's bank asks about the payment", "dispute", adyenDispute(1, order.StatusOpen)},
+	{"NOTIFICATION_OF_CHARGEBACK", "a dispute begins", "dispute", adyenDispute(1, order.StatusOpen)},
 	{"CHARGEBACK", "the disputed money was taken", "dispute", (*adyenEvent).chargeback},
-	{"CHARGEBACK_REVERSED", "the dispute was defended: the money came back", "dispute", dispute(3, order.StatusWon)},
-	{"PREARBITRATION_WON", "the dispute was won", "dispute", dispute(4, order.StatusWon)},
-	{"PREARBITRATION_LOST", "the dispute was lost", "dispute", dispute(4, order.StatusLost)},
-	{"SECOND_CHARGEBACK", "the dispute was lost in the second round", "dispute", dispute(4, order.StatusLost)},
+	{"CHARGEBACK_REVERSED", "the dispute was defended: the money came back", "dispute", adyenDispute(3, order.StatusWon)},
+	{"PREARBITRATION_WON", "the dispute was won", "dispute", adyenDispute(4, order.StatusWon)},
+	{"PREARBITRATION_LOST", "the dispute was lost", "dispute", adyenDispute(4, order.StatusLost)},
+	{"SECOND_CHARGEBACK", "the dispute was lost in the second round", "dispute", adyenDispute(4, order.StatusLost)},
 }
 
 type adyenType struct {

@@ -172,9 +172,9 @@ func (e *adyenEvent) said(name string) string {
 	return o.get(name).Str
 }
 
-// dispute: all events of one dispute share its pspReference, and their order is
+// adyenDispute: all events of one dispute share its pspReference, and their order is
 // the stage, with or without dates. A dispute is won only if success says so.
-func dispute(stage int64, status order.Status) func(*adyenEvent) {
+func adyenDispute(stage int64, status order.Status) func(*adyenEvent) {
 	return func(e *adyenEvent) {
 		if status == order.StatusWon && !e.success {
 			return
@@ -190,5 +190,5 @@ func (e *adyenEvent) chargeback() {
 	if slices.Contains([]string{"Undefended", "Pending", "Responded"}, e.said("disputeStatus")) {
 		status = order.StatusOpen
 	}
-	dispute(2, status)(e)
+	adyenDispute(2, status)(e)
 }

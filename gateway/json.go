@@ -46,22 +46,37 @@ func parseJSON(body []byte) (value, *ParseError) {
 // depth is how deep brackets nest in text, counted before it is parsed.
 func depth(text []byte) int {
 	open, deepest := 0, 0
-	quoted := false
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		switch text[i] {
+		case '"':
+			i = endOfText(text, i+1)
+		case '{', '[':
 			open++
 			deepest = max(deepest, open)
-		case c == '}' || c == ']':
+		case '}', ']':
 			open--
 		}
 	}
 	return deepest
+}
+
+// endOfText returns where the quote stands that ends the text from i on.
+func endOfText(text []byte, i int) int {
+	for from := i; ; {
+		n := bytes.IndexByte(text[from:], '"')
+		if n < 0 {
+			return len(text)
+		}
+		end := from + n
+		escapes := 0
+		for escapes < n && text[end-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return end
+		}
+		from = end + 1
+	}
 }
 
 // value is one JSON value of a checked document. The zero value is an absent one.

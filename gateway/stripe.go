@@ -51,20 +51,20 @@ const stripeNoRelease = "2025-03-31"
 
 // stripeTypes are the types that are mapped; everything else is ignored.
 var stripeTypes = []stripeType{
-	{"payment_intent.processing", "the payment is on its way", &stripeIntent, phase(order.StatusProcessing)},
-	{"payment_intent.payment_failed", "an attempt to pay failed", &stripeIntent, phase(order.StatusFailed)},
-	{"payment_intent.canceled", "the payment was canceled", &stripeIntent, phase(order.StatusCanceled)},
+	{"payment_intent.processing", "the payment is on its way", &stripeIntent, stripePhase(order.StatusProcessing)},
+	{"payment_intent.payment_failed", "an attempt to pay failed", &stripeIntent, stripePhase(order.StatusFailed)},
+	{"payment_intent.canceled", "the payment was canceled", &stripeIntent, stripePhase(order.StatusCanceled)},
 	{"payment_intent.amount_capturable_updated", "money is authorised and can be captured", &stripeIntent, (*stripeEvent).authorized},
 	{"payment_intent.succeeded", "the money was captured", &stripeIntent, (*stripeEvent).received},
 	{"checkout.session.completed", "a checkout was finished; paid if payment_status says so", &stripeSession, (*stripeEvent).session},
 	{"checkout.session.async_payment_succeeded", "a delayed payment of a checkout arrived", &stripeSession, (*stripeEvent).session},
-	{"checkout.session.async_payment_failed", "a delayed payment of a checkout failed", &stripeSession, phase(order.StatusFailed)},
-	{"checkout.session.expired", "a checkout was left unfinished", &stripeSession, phase(order.StatusExpired)},
-	{"charge.pending", "a charge is on its way", &stripeCharge, phase(order.StatusProcessing)},
+	{"checkout.session.async_payment_failed", "a delayed payment of a checkout failed", &stripeSession, stripePhase(order.StatusFailed)},
+	{"checkout.session.expired", "a checkout was left unfinished", &stripeSession, stripePhase(order.StatusExpired)},
+	{"charge.pending", "a charge is on its way", &stripeCharge, stripePhase(order.StatusProcessing)},
 	{"charge.succeeded", "a charge was authorised, and captured unless captured is false", &stripeCharge, (*stripeEvent).charge},
 	{"charge.captured", "an authorised charge was captured", &stripeCharge, (*stripeEvent).charge},
 	{"charge.failed", "a charge failed", &stripeCharge, (*stripeEvent).denied},
-	{"charge.expired", "an authorised charge was not captured in time", &stripeCharge, phase(order.StatusExpired)},
+	{"charge.expired", "an authorised charge was not captured in time", &stripeCharge, stripePhase(order.StatusExpired)},
 	{"charge.refunded", "a charge was refunded, in part or in full", &stripeRefunded, (*stripeEvent).charge},
 	{"refund.created", "a refund was made", &stripeRefund, (*stripeEvent).refund},
 	{"refund.updated", "a refund changed", &stripeRefund, (*stripeEvent).refund},
@@ -77,7 +77,7 @@ var stripeTypes = []stripeType{
 	{"charge.dispute.closed", "a dispute was decided", &stripeDispute, (*stripeEvent).dispute},
 	{"invoice.paid", "an invoice was paid", &stripeInvoice, (*stripeEvent).invoice},
 	{"invoice.payment_succeeded", "an invoice was paid by a payment", &stripeInvoice, (*stripeEvent).invoice},
-	{"invoice.payment_failed", "an attempt to pay an invoice failed", &stripeInvoice, phase(order.StatusFailed)},
+	{"invoice.payment_failed", "an attempt to pay an invoice failed", &stripeInvoice, stripePhase(order.StatusFailed)},
 	{"invoice_payment.paid", "a payment went to an invoice", &stripeInvoicePayment, (*stripeEvent).invoice},
 }
 

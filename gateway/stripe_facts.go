@@ -6,10 +6,10 @@ import (
 	"github.com/paidonce/paidonce/order"
 )
 
-// phase says that the payment as a whole is in that phase. Sessions and invoices
+// stripePhase says that the payment as a whole is in that phase. Sessions and invoices
 // are no payments themselves: a session that never had a PaymentIntent says
 // nothing about one.
-func phase(status order.Status) func(*stripeEvent) {
+func stripePhase(status order.Status) func(*stripeEvent) {
 	return func(e *stripeEvent) {
 		if e.kind == &stripeSession && e.o.get("payment_intent").absent() {
 			return
