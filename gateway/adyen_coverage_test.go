@@ -14,7 +14,7 @@ import (
 	"github.com/paidonce/paidonce/order"
 )
 
-// coverageItems are items with everything uncovered that Adyen sends.
+// coverageTypes are one code for each way in which uncovered fields are read.
 var coverageTypes = []string{"AUTHORISATION", "CHARGEBACK", "CANCEL_OR_REFUND", "CAPTURE_FAILED"}
 
 func coverageBody(t *testing.T, source gateway.Source, typ string) []byte {
