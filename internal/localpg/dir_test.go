@@ -4,6 +4,7 @@ package localpg_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestDefaultDir(t *testing.T) {
 	require.Equal(t, dir("a", here), dir("a", here))
 	require.NotEqual(t, dir("a", here), dir("b", here))
 	if os.Geteuid() == 0 {
-		require.Equal(t, "/var/tmp", filepath.Dir(dir("a", here)), "root's home is closed to postgres")
+		require.Equal(t, "/var/cache/paidonce", filepath.Dir(dir("a", here)), "root's home is closed to postgres")
 		return
 	}
 	require.Contains(t, dir("a", here), home)
@@ -29,6 +30,18 @@ func TestDefaultDir(t *testing.T) {
 	require.Contains(t, dir("a", map[string]string{"HOME": home, "XDG_CACHE_HOME": cache}), cache)
 	require.Contains(t, dir("a", map[string]string{"HOME": "/nonexistent"}), os.TempDir())
 	require.Contains(t, dir("a", nil), os.TempDir())
+}
+
+// Root's umask is often 077, and postgres does not run as root.
+func TestUmask(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(newDir(t), "..", "made", "pg")
+	u := startUser(t, userOptions{Dir: dir}, func(cmd *exec.Cmd) {
+		cmd.Args = []string{"sh", "-c", `umask 077; exec "$0"`, cmd.Path}
+		cmd.Path = "/bin/sh"
+	})
+	require.NoError(t, connect(t, u.URL).Ping(t.Context()))
+	u.leave(t)
 }
 
 // The path of the directory can be guessed and what is in it is run, so somebody else

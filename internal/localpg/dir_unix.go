@@ -17,27 +17,19 @@ import (
 )
 
 // DefaultDir returns the directory of the cluster that belongs to key, the same
-// for every process of this user. Root's is below /var/tmp, because what is below /root is
-// closed to the user that postgres runs as; others' is in their cache directory or,
-// if they have none (a service account), in the system's temporary one.
+// for every process of this user: in their cache directory, or in the
+// system's temporary one if they have none (a service account).
 func DefaultDir(key string, getenv func(string) string) string {
 	sum := sha256.Sum256([]byte(key))
 	name := hex.EncodeToString(sum[:6])
-	if os.Geteuid() == 0 {
-		return "/var/tmp/paidonce-" + name
-	}
 	if base := userCache(getenv); base != "" {
 		return filepath.Join(base, "paidonce", "postgres-"+name)
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paidonce-%d-%s", os.Geteuid(), name))
 }
 
-// cacheDir returns the folder for fetched binaries. Root's must be open to the user that
-// postgres runs as.
+// cacheDir returns the folder for fetched binaries.
 func cacheDir(getenv func(string) string) string {
-	if os.Geteuid() == 0 {
-		return "/var/cache/paidonce"
-	}
 	if base := userCache(getenv); base != "" {
 		return filepath.Join(base, "paidonce")
 	}
@@ -45,9 +37,14 @@ func cacheDir(getenv func(string) string) string {
 }
 
 // userCache returns the user's cache directory, making it, or "" if they have none.
+//
+// Root's is the system's. What is below /root is closed to the user that postgres runs as, and from
+// /var/tmp systems delete file by file what nobody has read for a month, which would leave half a cluster.
 func userCache(getenv func(string) string) string {
 	base := getenv("XDG_CACHE_HOME")
-	if home := getenv("HOME"); !filepath.IsAbs(base) && filepath.IsAbs(home) {
+	if os.Geteuid() == 0 {
+		base = "/var/cache"
+	} else if home := getenv("HOME"); !filepath.IsAbs(base) && filepath.IsAbs(home) {
 		base = filepath.Join(home, ".cache")
 		if runtime.GOOS == "darwin" {
 			base = filepath.Join(home, "Library", "Caches")
@@ -119,16 +116,17 @@ func makeDir(dir string, as account) error {
 	if as.Switch {
 		mode = 0o755 // the account has to pass through to its data
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("localpg: %w", err)
-	}
-	if err := os.Mkdir(dir, mode); err == nil {
-		err = os.Chmod(dir, mode) // in spite of the umask
-		if err != nil {
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.MkdirAll(filepath.Dir(d), 0o755); err != nil {
 			return fmt.Errorf("localpg: %w", err)
 		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("localpg: %w", err)
+		err := os.Mkdir(d, mode)
+		if err == nil {
+			err = os.Chmod(d, mode) // in spite of the umask
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("localpg: %w", err)
+		}
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
