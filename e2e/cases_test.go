@@ -90,6 +90,11 @@ var apiKeys = map[string]string{cases.AccountA: "key_e2e_account_a_0001", cases.
 // openStage makes what a case plays on.
 func openStage(ctx context.Context, t *testing.T, c *cases.Case) (*cases.Stage, error) {
 	t.Helper()
+	return openStageWith(ctx, t, c, settingsOf(c))
+}
+
+func openStageWith(ctx context.Context, t *testing.T, c *cases.Case, conf settings) (*cases.Stage, error) {
+	t.Helper()
 	url := storetest.OpenURL(t)
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
@@ -112,7 +117,7 @@ func openStage(ctx context.Context, t *testing.T, c *cases.Case) (*cases.Stage, 
 	if err != nil {
 		return nil, err
 	}
-	p, err = newProgram(t.TempDir(), url, s.Network.Addr(), c.NeedsProcesses(), settingsOf(c))
+	p, err = newProgram(t.TempDir(), url, s.Network.Addr(), c.NeedsProcesses(), conf)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,10 @@ type Spec struct {
 	SQLState string        // SQLError
 	Delay    time.Duration // SQLDelay
 
-	// Times is how often it goes wrong; 0: until the fault is cleared.
+	// Skip is how many rows are spared first.
+	Skip int
+
+	// Times is how often it goes wrong after that; 0: until the fault is cleared.
 	Times int
 
 	// Process, if set, spares the transactions of every other process; see
@@ -87,15 +90,15 @@ func Install(ctx context.Context, pool *pgxpool.Pool, s Spec) (*Fault, error) {
 			return err
 		}
 		err := tx.QueryRow(ctx, `
-			INSERT INTO faults.fault (sqlstate, delay_s, times, process) VALUES ($1, $2, $3, $4) RETURNING id`,
-			s.SQLState, s.Delay.Seconds(), s.Times, s.Process).Scan(&f.id)
+			INSERT INTO faults.fault (sqlstate, delay_s, skip, times, process) VALUES ($1, $2, $3, $4, $5) RETURNING id`,
+			s.SQLState, s.Delay.Seconds(), s.Skip, s.Times, s.Process).Scan(&f.id)
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, fmt.Sprintf(`
 			CREATE SEQUENCE faults.count_%[1]d;
 			CREATE FUNCTION faults.fault_%[1]d() RETURNS trigger LANGUAGE plpgsql AS $f$
-			DECLARE f faults.fault;
+			DECLARE f faults.fault; n bigint;
 			BEGIN
 			  SELECT * INTO f FROM faults.fault WHERE id = %[1]d;
 			  IF f.active AND (f.process = '' OR f.process = current_setting('%[2]s', true)) THEN
@@ -119,7 +122,7 @@ const schema = `
 	CREATE SCHEMA IF NOT EXISTS faults;
 	CREATE TABLE IF NOT EXISTS faults.fault (
 	  id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	  sqlstate text NOT NULL, delay_s double precision NOT NULL, times int NOT NULL, process text NOT NULL,
+	  sqlstate text NOT NULL, delay_s double precision NOT NULL, skip int NOT NULL, times int NOT NULL, process text NOT NULL,
 	  active boolean NOT NULL DEFAULT true)`
 
 // action is what a trigger does, and when.
@@ -133,7 +136,7 @@ const (
 	before   = "TRIGGER fault_%d BEFORE"
 	atCommit = "CONSTRAINT TRIGGER fault_%d AFTER"
 	deferred = "DEFERRABLE INITIALLY DEFERRED"
-	counted  = "IF f.times = 0 OR nextval('faults.count_%[1]d') <= f.times THEN "
+	counted  = "n := nextval('faults.count_%[1]d') - f.skip; IF n > 0 AND (f.times = 0 OR n <= f.times) THEN "
 )
 
 var actions = map[string]action{

@@ -65,6 +65,16 @@ func TestFaults(t *testing.T) {
 		require.GreaterOrEqual(t, fired, int64(2))
 	})
 
+	t.Run("SkipSparesTheFirst", func(t *testing.T) {
+		t.Parallel()
+		pool := storetest.Open(t)
+		install(t, pool, fault.Spec{Kind: fault.SQLError, SQLState: "P0001", Skip: 2, Times: 1})
+		require.NoError(t, insert(t.Context(), pool, 1))
+		require.NoError(t, insert(t.Context(), pool, 1))
+		requireState(t, insert(t.Context(), pool, 1), "P0001")
+		require.NoError(t, insert(t.Context(), pool, 1))
+	})
+
 	t.Run("SQLErrorUntilCleared", func(t *testing.T) {
 		t.Parallel()
 		pool := storetest.Open(t)
