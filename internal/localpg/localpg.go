@@ -14,25 +14,29 @@
 //
 // # How a server lives and dies
 //
-// Nobody who uses the server is its parent. The first Start launches a keeper: this
-// same executable again, detached, diverted before main by an environment
-// variable (keeper.go). The keeper starts postgres and waits for it. Three files in
-// the directory are locked with flock(2), which the kernel undoes when a
-// process ends, by kill -9 too:
+// Nobody who uses the server is its parent. The first Start launches a keeper:
+// this same executable again, detached, and diverted before main by an
+// environment variable (keeper_unix.go). The keeper starts postgres and waits
+// for it. Three files in the directory are locked with flock(2), which the
+// kernel undoes when a process ends, by kill -9 too:
 //
 //	start.lock   exclusive, while somebody starts, joins or stops
 //	users.lock   shared by every process that uses the server, for as long
 //	keeper.lock  exclusive, by the keeper, for as long as it lives
 //
 // The keeper waits for the exclusive lock on users.lock. It is granted when no
-// user is left; after Options.Linger without a new one the keeper shuts postgres
-// down, still holding it, so that a newcomer waits and then starts afresh. If
-// the keeper itself is killed, Linux sends postgres SIGINT (Pdeathsig), which
-// is a fast shutdown; elsewhere the next Start finds a server without a keeper
-// and stops it first.
+// user is left; after Options.Linger without a new one the keeper shuts
+// postgres down, still holding it, so that a newcomer waits and then starts
+// afresh. If the keeper itself is killed, Linux sends postgres SIGINT
+// (Pdeathsig), which is a fast shutdown; elsewhere the next Start finds a
+// server without a keeper and stops it first.
 //
-// A test binary cannot know that its last test is over, so no scheme that needs a call
-// at the end can work; this one needs none.
+// A test binary cannot know that its last test is over, so no scheme that
+// needs a call at the end can work; this one needs none.
+//
+// The cluster stays in its directory: starting it again takes a tenth of a
+// second, making one takes a second or more. Removing the directory while no
+// server runs begins anew.
 package localpg
 
 import (
