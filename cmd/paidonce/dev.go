@@ -2,19 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/paidonce/paidonce/internal/app"
 	"github.com/paidonce/paidonce/internal/config"
-	"github.com/paidonce/paidonce/internal/localpg"
-	"github.com/paidonce/paidonce/migrations"
+	"github.com/paidonce/paidonce/internal/dev"
+	"github.com/paidonce/paidonce/internal/scenario"
 )
 
 type devCmd struct {
@@ -35,211 +30,82 @@ Examples:
 
 // Run runs the command.
 func (c devCmd) Run(ctx context.Context, e *env) error {
+	o := dev.Options{
+		Config: e.file(), Getenv: e.getenv, Stdout: e.stdout, Stderr: e.stderr, Now: e.now, Self: selfCommand(e.getenv),
+	}
 	if c.Replay != "" {
-		return c.replay(ctx, e)
+		return c.replay(ctx, e, o)
 	}
 	if c.Exit || c.JSON {
 		return usage("dev: --exit and --json belong to --replay")
 	}
-	d := &dev{env: e}
-	defer d.close()
-	cfg, err := d.prepare(ctx)
+	return dev.Run(ctx, o)
+}
+
+func (c devCmd) replay(ctx context.Context, e *env, o dev.Options) (err error) {
+	scenarios, err := scenario.Load(c.Replay)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{
-		Level: levelOf(cfg.Log.Level),
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == "config" { // config check --print shows it better
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
-	if err := migrations.Up(ctx, cfg.DirectURL, slog.New(slog.DiscardHandler)); err != nil {
-		return err
-	}
-	return app.Both(ctx, cfg, app.Edges{
-		Now: e.now, Log: log, Reload: app.OnHangup(ctx), Load: func() (*config.Config, error) { return d.load() },
-		Ready: func(addrs app.Addrs) { d.banner(cfg, addrs) },
-	})
-}
-
-func levelOf(name string) slog.Level {
-	var level slog.Level
-	if level.UnmarshalText([]byte(name)) != nil {
-		return slog.LevelInfo
-	}
-	return level
-}
-
-// dev is what a running paidonce dev holds.
-type dev struct {
-	*env
-	own      bool // the configuration is one that dev made
-	url      string
-	from     string // which Postgres, for people
-	server   *localpg.Server
-	merchant *merchant
-	made     bool // the folder was made just now
-	apiKey   string
-}
-
-// prepare brings up what the program needs and returns the configuration.
-func (d *dev) prepare(ctx context.Context) (*config.Config, error) {
-	switch d.file() {
-	case "", devFile:
-		d.own = true
-		var err error
-		if d.made, d.apiKey, err = makeDevFolder(); err != nil {
-			return nil, err
+	stage, err := dev.Open(ctx, o, os.Environ(), scenarios) //nolint:forbidigo // for the child process
+	defer func() {
+		log, closeErr := stage.Close(err != nil)
+		if log != "" {
+			fmt.Fprintf(e.stderr, "paidonce: the log of serve and work is in %s\n", log)
 		}
+		err = errors.Join(err, closeErr)
+	}()
+	if err != nil {
+		return err
 	}
-	// With a configuration of dev's own the address of the database is read from
-	// a file that has to be there first.
-	if d.own && d.getenv(config.Variable("database_url")) == "" {
-		if err := d.startPostgres(ctx); err != nil {
-			return nil, err
+	sum, err := c.play(ctx, e, stage)
+	if err != nil {
+		return err
+	}
+	if !c.Exit {
+		fmt.Fprintf(e.stderr, "Still running at %s. Ctrl-C stops it, and drops the database of the scenarios.\nLook around with: %s=%s %s orders\n",
+			stage.URL, config.Variable("database_url"), shellWord(stage.Database), o.Self)
+		<-ctx.Done()
+	}
+	if err := stage.Stop(); err != nil {
+		return err
+	}
+	if c.JSON {
+		line, err := json.Marshal(sum)
+		if err != nil {
+			return err
 		}
+		fmt.Fprintf(e.stdout, "%s\n", line)
 	}
-	cfg, err := d.load()
-	if err != nil {
-		return nil, err
-	}
-	if cfg.DatabaseURL == "" {
-		if err := d.startPostgres(ctx); err != nil {
-			return nil, err
-		}
-		d.place(cfg)
-	}
-	if len(cfg.Accounts) == 0 {
-		return nil, fmt.Errorf("%s has no accounts; paidonce config example shows what one looks like", cfg.File())
-	}
-	if d.own {
-		if d.merchant, err = startMerchant(ctx, cfg, d.stdout, d.now); err != nil {
-			return nil, err
-		}
-	}
-	return cfg, nil
-}
-
-// load reads the configuration, and puts the private Postgres into one that
-// names none.
-func (d *dev) load() (*config.Config, error) {
-	if d.own {
-		return config.Load(devFile, d.getenv)
-	}
-	cfg, err := d.env.load()
-	if err == nil && cfg.DatabaseURL == "" {
-		d.place(cfg)
-	}
-	return cfg, err
-}
-
-func (d *dev) place(cfg *config.Config) {
-	if d.url != "" {
-		cfg.DatabaseURL, cfg.DirectURL = d.url, d.url
-	}
-}
-
-// startPostgres starts, or joins, the private Postgres of this folder.
-func (d *dev) startPostgres(ctx context.Context) error {
-	wd, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	d.server, err = localpg.Start(ctx, localpg.Options{
-		Dir: localpg.DefaultDir("paidonce dev "+wd, d.getenv), Durable: true, Log: d.stderr, Getenv: d.getenv,
-	})
-	if err != nil {
-		return err
-	}
-	if err := ensureDatabase(ctx, d.server.URL(""), "paidonce"); err != nil {
-		return err
-	}
-	d.url, d.from = d.server.URL("paidonce"), "Postgres of "+d.server.From
-	if err := os.MkdirAll(filepath.Dir(databaseFile), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(databaseFile, []byte(d.url+"\n"), 0o600)
-}
-
-// ensureDatabase makes a database on a server, if it has none of that name.
-func ensureDatabase(ctx context.Context, server, name string) error {
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		return fmt.Errorf("connect to the server: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var exists bool
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&exists); err != nil {
-		return fmt.Errorf("look for database %s: %w", name, err)
-	}
-	if exists {
-		return nil
-	}
-	if _, err := conn.Exec(ctx, `CREATE DATABASE `+pgx.Identifier{name}.Sanitize()); err != nil {
-		return fmt.Errorf("make database %s: %w", name, err)
+	if sum.Failed > 0 {
+		return errFailed
 	}
 	return nil
 }
 
-func (d *dev) close() {
-	if d.merchant != nil {
-		d.merchant.close()
+// play plays all scenarios, and says of each how it went: on stdout, or on
+// stderr if stdout is for a program.
+func (c devCmd) play(ctx context.Context, e *env, stage *dev.Stage) (scenario.Summary, error) {
+	out, progress := e.stdout, e.newBar()
+	if c.JSON {
+		out = e.stderr
 	}
-	if d.server != nil {
-		if err := d.server.Stop(); err != nil && !errors.Is(err, context.Canceled) {
-			fmt.Fprintf(d.stderr, "paidonce: stop Postgres: %v\n", err)
+	sum, err := stage.Play(ctx, func(p scenario.Progress) {
+		progress.clear()
+		word := e.paint(out, green, "ok  ")
+		if len(p.Problems) > 0 {
+			word = e.paint(out, red, "FAIL")
 		}
-	}
-}
-
-// banner says where everything is, and how to send the first event.
-func (d *dev) banner(cfg *config.Config, addrs app.Addrs) {
-	base, self := baseURL(addrs.Listen), selfCommand(d.getenv)
-	var b strings.Builder
-	b.WriteString("\nPaidonce is running. Ctrl-C stops it; what it stored stays.\n\n")
-	for _, name := range cfg.AccountNames() {
-		for _, id := range sortedSources(cfg, name) {
-			fmt.Fprintf(&b, "  webhooks   %s/webhooks/%s  (%s)\n", base, id, cfg.Accounts[name].Sources[id].Gateway)
+		fmt.Fprintf(out, "%s %-36s %5.2fs  %s\n", word, p.Name, p.Took.Seconds(), p.Shows)
+		for _, problem := range p.Problems {
+			fmt.Fprintf(out, "       %s\n", problem)
 		}
+		progress.show(p.Done, p.Total, "scenarios")
+	})
+	progress.clear()
+	if err == nil {
+		fmt.Fprintf(out, "%s played, %d failed: %s, %s, %d duplicates, %s, %s.\n", plural(sum.Scenarios, "scenario"), sum.Failed,
+			deliveries(sum.Deliveries), plural(sum.Events, "event"), sum.Duplicates, plural(sum.Orders, "order"), plural(sum.Effects, "effect"))
 	}
-	fmt.Fprintf(&b, "  API        %s/v1\n", base)
-	if addrs.Admin != "" {
-		admin := baseURL(addrs.Admin)
-		fmt.Fprintf(&b, "  health     %s/readyz  %s/metrics\n", admin, admin)
-	}
-	if d.url != "" {
-		fmt.Fprintf(&b, "  database   psql \"$(cat %s)\"  %s\n", databaseFile, d.from)
-	} else {
-		fmt.Fprintf(&b, "  database   %s\n", config.MaskURL(cfg.DatabaseURL))
-	}
-	if !d.own {
-		if d.url != "" {
-			fmt.Fprintf(&b, "\nFor the other commands:\n\n    export %s=file:%s\n", config.Variable("database_url"), absolute(databaseFile))
-		}
-		fmt.Fprintln(d.stdout, b.String())
-		return
-	}
-	fmt.Fprintf(&b, "  settings   %s\n", devFile)
-	if d.made {
-		fmt.Fprintf(&b, "  API key    %s  (kept in %s)\n", d.apiKey, keyFile)
-	}
-	fmt.Fprintf(&b, `
-In another terminal here: register an order, pay it, and ask about it. Here you see what the merchant is told.
-
-    curl -sS %s/v1/orders -H "Authorization: Bearer $(cat %s)" -H 'Content-Type: application/json' \
-      -d '{"data":{"amount":5000,"currency":"EUR","metadata":{"external_ref":"ord_1"}}}'
-    %s send stripe payment_intent.succeeded --order ord_1 --amount 50.00 --currency EUR
-    %s explain ord_1
-`, base, keyFile, self, self)
-	fmt.Fprintln(d.stdout, b.String())
-}
-
-func absolute(name string) string {
-	if abs, err := filepath.Abs(name); err == nil {
-		return abs
-	}
-	return name
+	return sum, err
 }

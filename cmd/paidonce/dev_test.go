@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/internal/dev"
 	"github.com/paidonce/paidonce/store/storetest"
 )
 
@@ -83,7 +84,9 @@ func TestDevFirstEvent(t *testing.T) {
 		}
 		if strings.Contains(line, " send ") {
 			require.Contains(t, said, ": 200")
-			require.Eventually(t, func() bool { return strings.Contains(out.String(), "merchant: fulfil order ord_1, paid, kept 50.00 EUR") },
+			require.Eventually(t, func() bool {
+				return strings.Contains(out.String(), "merchant: fulfil order ord_1, paid, kept 50.00 EUR")
+			},
 				20*time.Second, 10*time.Millisecond, "the merchant of dev was told: "+errs.String())
 		}
 		if strings.Contains(line, " explain ") {
@@ -93,13 +96,13 @@ func TestDevFirstEvent(t *testing.T) {
 	require.Equal(t, exitOK, stop(), errs.String())
 
 	// Kept for the next time, closed to others and to version control.
-	made, err := os.ReadFile(devFile)
+	made, err := os.ReadFile(dev.File)
 	require.NoError(t, err)
-	info, err := os.Stat(devFile)
+	info, err := os.Stat(dev.File)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 	require.FileExists(t, ".paidonce/.gitignore")
-	key, err := os.ReadFile(keyFile)
+	key, err := os.ReadFile(".paidonce/api_key")
 	require.NoError(t, err)
 	require.Contains(t, out.String(), strings.TrimSpace(string(key)), "printed when it was made")
 
@@ -109,7 +112,7 @@ func TestDevFirstEvent(t *testing.T) {
 	require.Equal(t, exitOK, startDev(t, e, again, errs)())
 	require.Len(t, out.String(), before)
 	require.NotContains(t, again.String(), strings.TrimSpace(string(key)), "not printed again")
-	same, err := os.ReadFile(devFile)
+	same, err := os.ReadFile(dev.File)
 	require.NoError(t, err)
 	require.Equal(t, string(made), string(same))
 }
@@ -128,7 +131,7 @@ func TestDevOwnConfiguration(t *testing.T) {
 	cancel()
 	require.Equal(t, exitOK, <-code, errs.String())
 	require.Contains(t, out.String(), "/webhooks/pay  (stripe)")
-	require.NoFileExists(t, devFile)
+	require.NoFileExists(t, dev.File)
 	require.NotContains(t, out.String()+errs.String(), stripeSecret)
 }
 

@@ -6,18 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paidonce/paidonce/internal/app"
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/internal/dev"
 	"github.com/paidonce/paidonce/migrations"
 	"github.com/paidonce/paidonce/store"
 )
-
-// devFile is the configuration that dev makes where there is none.
-const devFile = ".paidonce/dev.yaml"
 
 // file returns the configuration file to read; empty if there is none, which
 // leaves the environment.
@@ -27,7 +22,7 @@ func (e *env) file() string {
 			return name
 		}
 	}
-	for _, name := range []string{config.DefaultFile, devFile} {
+	for _, name := range []string{config.DefaultFile, dev.File} {
 		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 			return name
 		}
@@ -64,7 +59,7 @@ func (e *env) openStore(ctx context.Context) (*store.Store, func(), error) {
 	}
 	pool, err := app.OpenPool(ctx, cfg, "command", 2)
 	if err != nil {
-		if unreachable(err) && cfg.File() == devFile {
+		if app.Unreachable(err) && cfg.File() == dev.File {
 			err = fmt.Errorf("%w; is paidonce dev running here?", err)
 		}
 		return nil, nil, err
@@ -79,22 +74,4 @@ func (e *env) openStore(ctx context.Context) (*store.Store, func(), error) {
 		return nil, nil, err
 	}
 	return st, pool.Close, nil
-}
-
-func unreachable(err error) bool {
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect)
-}
-
-// baseURL is where a listener of this configuration is reached from here.
-func baseURL(listen string) string {
-	host, port, ok := strings.Cut(listen, ":")
-	if i := strings.LastIndex(listen, ":"); ok && i > 0 {
-		host, port = listen[:i], listen[i+1:]
-	}
-	switch host {
-	case "", "0.0.0.0", "[::]":
-		host = "127.0.0.1"
-	}
-	return "http://" + host + ":" + port
 }

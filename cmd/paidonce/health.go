@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/paidonce/paidonce/internal/app"
 )
 
 type healthCmd struct {
@@ -38,7 +40,7 @@ func (c healthCmd) Run(ctx context.Context, e *env) error {
 		if listen == "off" {
 			return usage("the admin listener is off in the configuration; name a URL")
 		}
-		url = baseURL(listen) + "/readyz"
+		url = app.URL(listen) + "/readyz"
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -86,7 +86,7 @@ func (e *env) schema(ctx context.Context) (*config.Config, []migrations.Step, er
 	}
 	steps, err := migrations.Status(ctx, cfg.DirectURL)
 	if err != nil {
-		if unreachable(err) {
+		if app.Unreachable(err) {
 			return nil, nil, fmt.Errorf("database %s cannot be reached: %w", config.MaskURL(cfg.DirectURL), errors.Unwrap(err))
 		}
 		return nil, nil, err

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/order"
@@ -22,9 +20,6 @@ const replayBatch = 64
 
 // errUnknownSource keeps a delivery out of what is folded again.
 var errUnknownSource = errors.New("its source is not in the configuration")
-
-// errDryRun takes a transaction back.
-var errDryRun = errors.New("dry run")
 
 // refold is what folding stored deliveries again came to.
 type refold struct {
@@ -124,15 +119,7 @@ func (c replayCmd) fold(ctx context.Context, cfg *config.Config, st *store.Store
 	if c.Apply {
 		results, err = st.Apply(ctx, events)
 	} else {
-		err = pgx.BeginFunc(ctx, st.Pool(), func(tx pgx.Tx) (err error) {
-			if results, err = st.ApplyTx(ctx, tx, events); err != nil {
-				return err
-			}
-			return errDryRun
-		})
-		if errors.Is(err, errDryRun) {
-			err = nil
-		}
+		results, err = st.DryRun(ctx, events)
 	}
 	if err != nil {
 		return fmt.Errorf("fold stored deliveries again: %w", err)

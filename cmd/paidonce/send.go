@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/app"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/order"
 )
@@ -190,7 +191,7 @@ func orNone(names []string) string {
 // the path of the source, else that of the serve of the configuration.
 func endpoint(to string, cfg *config.Config, source string) (string, error) {
 	if to == "" {
-		to = baseURL(cfg.Listen)
+		to = app.URL(cfg.Listen)
 	}
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

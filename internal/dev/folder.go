@@ -1,7 +1,8 @@
-package main
+package dev
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,24 +10,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/template"
-
-	"github.com/paidonce/paidonce/internal/config"
 )
 
-// What dev keeps beside devFile.
+// File is the configuration that Run makes where there is none, in the working
+// directory.
+const File = ".paidonce/dev.yaml"
+
+// What is kept beside it.
 const (
 	databaseFile = ".paidonce/database_url" // where its Postgres is, this time
 	keyFile      = ".paidonce/api_key"
 )
 
-var devTemplate = template.Must(template.New("dev.yaml").Parse(`# Made by paidonce dev, with secrets of its own that are worth nothing elsewhere.
+var fileTemplate = template.Must(template.New("dev.yaml").Parse(`# Made by paidonce dev, with secrets of its own that are worth nothing elsewhere.
 # Change it as you like; delete the folder to begin anew.
 
 database_url: file:database_url # written at every start
@@ -69,21 +70,21 @@ accounts:
             payment.refunded: refunded
 `))
 
-// makeDevFolder makes the configuration of dev, unless it is there. The API key
+// makeFolder makes the configuration of dev, unless it is there. The API key
 // is returned when it is new.
-func makeDevFolder() (made bool, apiKey string, err error) {
-	if _, err := os.Stat(devFile); !errors.Is(err, fs.ErrNotExist) {
+func makeFolder(ctx context.Context) (made bool, apiKey string, err error) {
+	if _, err := os.Stat(File); !errors.Is(err, fs.ErrNotExist) {
 		return false, "", err
 	}
-	dir := filepath.Dir(devFile)
+	dir := filepath.Dir(File)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, "", fmt.Errorf("make the folder of dev: %w", err)
 	}
 	apiKey = "pk_dev_" + randomHex(20)
 	sum := sha256.Sum256([]byte(apiKey))
 	var text bytes.Buffer
-	err = devTemplate.Execute(&text, map[string]string{
-		"Listen": freeAddress("127.0.0.1:8080"), "Admin": freeAddress("127.0.0.1:9090"), "Merchant": freeAddress("127.0.0.1:0"),
+	err = fileTemplate.Execute(&text, map[string]string{
+		"Listen": freeAddress(ctx, "127.0.0.1:8080"), "Admin": freeAddress(ctx, "127.0.0.1:9090"), "Merchant": freeAddress(ctx, "127.0.0.1:0"),
 		"KeySum": hex.EncodeToString(sum[:]), "Callback": standardSecret(), "Standard": standardSecret(),
 		"Stripe": "whsec_" + randomHex(24), "Adyen": strings.ToUpper(randomHex(32)), "Basic": randomHex(12),
 	})
@@ -92,7 +93,7 @@ func makeDevFolder() (made bool, apiKey string, err error) {
 	}
 	// The configuration comes last: it says that the folder is whole.
 	for _, f := range []struct{ name, text string }{
-		{filepath.Join(dir, ".gitignore"), "*\n"}, {keyFile, apiKey + "\n"}, {devFile, text.String()},
+		{filepath.Join(dir, ".gitignore"), "*\n"}, {keyFile, apiKey + "\n"}, {File, text.String()},
 	} {
 		if err := os.WriteFile(f.name, []byte(f.text), 0o600); err != nil {
 			return false, "", fmt.Errorf("make the folder of dev: %w", err)
@@ -103,9 +104,9 @@ func makeDevFolder() (made bool, apiKey string, err error) {
 
 // freeAddress is the address wanted if nobody listens there, else one with a
 // free port.
-func freeAddress(wanted string) string {
+func freeAddress(ctx context.Context, wanted string) string {
 	for _, address := range []string{wanted, "127.0.0.1:0"} {
-		ln, err := net.Listen("tcp", address)
+		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err == nil {
 			defer func() { _ = ln.Close() }()
 			return ln.Addr().String()
@@ -124,8 +125,4 @@ func standardSecret() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails
 	return "whsec_" + base64.StdEncoding.EncodeToString(b)
-}
-
-func sortedSources(cfg *config.Config, account string) []string {
-	return slices.Sorted(maps.Keys(cfg.Accounts[account].Sources))
 }

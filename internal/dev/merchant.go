@@ -1,4 +1,4 @@
-package main
+package dev
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/receiver"
 	"github.com/paidonce/paidonce/signature"
 )
@@ -83,6 +84,7 @@ func (m *merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := call.Data
-	fmt.Fprintf(m.out, "merchant: %s order %s, %s, kept %s (key %s)\n", d.Effect, d.Ref, d.State, money(d.Kept, d.Currency), r.Header.Get("Idempotency-Key"))
+	fmt.Fprintf(m.out, "merchant: %s order %s, %s, kept %s %s (key %s)\n",
+		d.Effect, d.Ref, d.State, order.Format(d.Kept, d.Currency), d.Currency, r.Header.Get("Idempotency-Key"))
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -1,0 +1,4 @@
+package dev
+
+// DropForgotten is dropForgotten, for its test.
+var DropForgotten = dropForgotten
