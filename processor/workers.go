@@ -104,6 +104,9 @@ func (w *Workers) Run(ctx context.Context) error {
 	w.stopping.Store(false)
 	defer context.AfterFunc(ctx, func() { w.stopping.Store(true) })()
 	if err := client.Start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it had begun
+		}
 		return fmt.Errorf("processor: start the queue's workers: %w", err)
 	}
 	w.tickLoop(ctx)
