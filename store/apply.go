@@ -5,24 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paidonce/paidonce/order"
 )
-
-// errMoved: a payment was merged away while its lock was awaited. The batch begins again.
-var errMoved = errors.New("a payment moved while its lock was awaited")
-
-// maxTries bounds how often a batch begins again. Under stress a batch of 256 began again three times at most.
-const maxTries = 12
 
 // Apply enters events in one transaction and returns what became of each, in the order given.
 //
@@ -33,7 +25,7 @@ func (s *Store) Apply(ctx context.Context, events []Event) ([]Result, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
-	return retry(ctx, func() ([]Result, error) {
+	return retry(ctx, &s.retried, func() ([]Result, error) {
 		var results []Result
 		err := s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 			tx := &pipedTx{conn: c.Conn()}
@@ -61,37 +53,11 @@ func (s *Store) ApplyTx(ctx context.Context, tx pgx.Tx, events []Event) ([]Resul
 			return err
 		})
 		if errors.Is(err, errMoved) && try < maxTries {
+			s.retried.moved.Add(1)
 			continue
 		}
 		return results, err
 	}
-}
-
-// retry repeats f after what Postgres resolves by refusing one of two transactions.
-func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	for try := 1; ; try++ {
-		v, err := f()
-		if err == nil || try == maxTries || !again(err) {
-			return v, err
-		}
-		pause := time.NewTimer(time.Duration(rand.Int64N(int64(time.Duration(try) * 4 * time.Millisecond))))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return v, err
-		case <-pause.C:
-		}
-	}
-}
-
-// again reports whether the same work may succeed when it is begun anew: 40P01 deadlock, 40001 serialization failure,
-// 55P03 lock not available, or a payment that moved.
-func again(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code == "40P01" || pg.Code == "40001" || pg.Code == "55P03"
-	}
-	return errors.Is(err, errMoved)
 }
 
 // batch is the state of one transaction of Apply.

@@ -22,7 +22,7 @@ func (s *Store) CountDeliveries(ctx context.Context, counts map[EventKey]int) er
 		accounts, sources, ids = append(accounts, k.account), append(sources, k.source), append(ids, k.id)
 		n = append(n, int32(counts[EventKey{k.account, k.source, k.id}]))
 	}
-	_, err := retry(ctx, func() (struct{}, error) {
+	_, err := retry(ctx, &s.retried, func() (struct{}, error) {
 		_, err := s.pool.Exec(ctx, `
 			WITH x AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) AS x(account, source, id, n)),
 			held AS MATERIALIZED (

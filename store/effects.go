@@ -54,7 +54,7 @@ type Looked struct {
 // Look claims what the order owes, if it is due: the attempt is counted and the claim commits before Look returns. It
 // leaves a live claim of another alone. With nothing to claim it renews the order's promise, if that had run out.
 func (s *Store) Look(ctx context.Context, account string, id uuid.UUID, lease time.Duration) (Looked, error) {
-	l, err := retry(ctx, func() (l Looked, err error) {
+	l, err := retry(ctx, &s.retried, func() (l Looked, err error) {
 		err = s.inPipe(ctx, func(tx *pipedTx) error {
 			o, now, err := s.lockOne(ctx, tx, orderKey{account, id}, "BEGIN")
 			if err != nil || o == nil {
@@ -74,7 +74,7 @@ func (s *Store) Look(ctx context.Context, account string, id uuid.UUID, lease ti
 // Pull looks at the account's order that has been due the longest and that nobody else is looking at, as [Store.Look]
 // does; found is false if there is none.
 func (s *Store) Pull(ctx context.Context, account string, lease time.Duration) (l Looked, found bool, err error) {
-	l, err = retry(ctx, func() (l Looked, err error) {
+	l, err = retry(ctx, &s.retried, func() (l Looked, err error) {
 		err = s.inPipe(ctx, func(tx *pipedTx) error {
 			var id uuid.UUID
 			found = false
@@ -136,7 +136,7 @@ type Settled struct {
 // to claim the next effect in it too, if one is due. What has happened is always recorded, whatever the order's version
 // is by now: only the claim's fence decides. Settling twice is harmless.
 func (s *Store) Settle(ctx context.Context, c Claim, a Answer, lease time.Duration) (Settled, error) {
-	out, err := retry(ctx, func() (out Settled, err error) {
+	out, err := retry(ctx, &s.retried, func() (out Settled, err error) {
 		err = s.inPipe(ctx, func(tx *pipedTx) error {
 			o, now, err := s.lockOne(ctx, tx, orderKey{c.Account, c.Order}, "BEGIN")
 			if err != nil {
@@ -175,9 +175,6 @@ func (s *Store) settle(ctx context.Context, tx *pipedTx, o *lockedOrder, now tim
 // look decides, under the lock, what a drain does with an order.
 func (s *Store) look(ctx context.Context, tx *pipedTx, o *lockedOrder, now time.Time, lease time.Duration) (Looked, error) {
 	l := Looked{Account: o.account, Order: o.id}
-	if e := o.book.Open; e != nil && e.EffectState == order.EffectClaimed && e.ClaimedUntil.After(now) {
-		return l, nil // another's call; wake_at is its end
-	}
 	lapsed := o.book.Open
 	if l.Expired = o.book.Expire(now); l.Expired {
 		l.Dead = lapsed.EffectState == order.EffectDead
@@ -188,7 +185,7 @@ func (s *Store) look(ctx context.Context, tx *pipedTx, o *lockedOrder, now time.
 		return l, err
 	}
 	if !l.Expired && (o.wake.IsZero() || o.wake.After(now)) {
-		return l, nil // one job too many: the promise that stands is another's
+		return l, nil // one job too many: the promise that stands is another's, or the end of a live claim
 	}
 	return l, s.rest(ctx, tx, o, now)
 }

@@ -59,7 +59,7 @@ func (s *Store) RetryEffects(ctx context.Context, f EffectFilter, each func(Effe
 		if len(page) == 0 {
 			return nil
 		}
-		outcomes, err := retry(ctx, func() ([]RetryOutcome, error) { return s.retryEffects(ctx, page, f.States) })
+		outcomes, err := retry(ctx, &s.retried, func() ([]RetryOutcome, error) { return s.retryEffects(ctx, page, f.States) })
 		if err != nil {
 			return fmt.Errorf("retry effects: %w", err)
 		}

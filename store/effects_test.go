@@ -176,9 +176,12 @@ func TestLookWithNothingDue(t *testing.T) {
 	settle(t, s, claim(t, s, id), store.Answer{Wait: time.Hour, Err: "down"})
 
 	t.Run("AnExtraJobWritesNothing", func(t *testing.T) {
-		before := everything(t, pool, id)
-		require.Nil(t, look(t, s, id).Claim)
+		before, connections := everything(t, pool, id), pool.Stat().NewConnsCount()
+		for range 20 {
+			require.Nil(t, look(t, s, id).Claim)
+		}
 		require.Equal(t, before, everything(t, pool, id))
+		require.Equal(t, connections, pool.Stat().NewConnsCount(), "each gives its connection back as it was")
 	})
 	t.Run("ALapsedPromiseIsRenewed", func(t *testing.T) {
 		_, err := pool.Exec(t.Context(), `UPDATE orders SET wake_at = clock_timestamp() - interval '1 s'`)

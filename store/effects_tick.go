@@ -81,7 +81,7 @@ func (s *Store) Renew(ctx context.Context, most map[string]int, grace time.Durat
 	if len(accounts) == 0 {
 		return renewed, nil
 	}
-	_, err := retry(ctx, func() (struct{}, error) {
+	_, err := retry(ctx, &s.retried, func() (struct{}, error) {
 		clear(renewed)
 		return struct{}{}, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			rows, _ := tx.Query(ctx, sqlRenew, accounts, limits, Queue, grace, priorityDrain)
@@ -127,7 +127,7 @@ const sqlLapsed = `
 // made without a job for its end, and both its times are the database's, so neither a grace nor the length of the queue
 // matters: the jobs go before all others, for these effects had their turn.
 func (s *Store) RenewClaims(ctx context.Context, limit int) (int, error) {
-	n, err := retry(ctx, func() (n int, err error) {
+	n, err := retry(ctx, &s.retried, func() (n int, err error) {
 		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			rows, _ := tx.Query(ctx, sqlLapsed, limit)
 			lapsed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DrainArgs])

@@ -124,7 +124,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 			delete(o.payments, p.id)
 		}
 	}
-	c.keep.ledger.Link = c.link
+	c.keep.ledger.Link = c.keep.ledger.Link.Join(c.link)
 	to := bt.byRef[orderRef{c.keep.account, c.link.Ref}]
 	if !person {
 		for _, o := range stood {

@@ -19,7 +19,7 @@ const resumeBatch = 128
 func (s *Store) Resume(ctx context.Context, account, source string) (int, error) {
 	total := 0
 	for {
-		n, err := retry(ctx, func() (int, error) {
+		n, err := retry(ctx, &s.retried, func() (int, error) {
 			var n int
 			err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
 				n, err = s.resumeSome(ctx, tx, account, source)

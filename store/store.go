@@ -65,6 +65,8 @@ type Store struct {
 	opts  Options
 	queue *river.Client[pgx.Tx]
 	bell  *bell
+
+	retried retries
 }
 
 // New returns a Store on pool. The schema must be current; New does not look.

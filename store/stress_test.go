@@ -209,7 +209,6 @@ func (w *world) check(t *testing.T, pool *pgxpool.Pool) {
 			require.Positive(t, count(t, pool, "river_job WHERE args->>'order_id' = $1", o.ID.String()))
 		}
 	}
-	require.Zero(t, deadlocks(t, pool))
 }
 
 func mustJSON(t *testing.T, v any) string {
@@ -236,10 +235,10 @@ func TestStressApply(t *testing.T) {
 		seeds = n
 	}
 	for name, spec := range map[string]worldSpec{
-		"with duplicates":        {20, 2, 8, true},
-		"without duplicates":     {20, 2, 8, false},
-		"many events a payment":  {3, 2, 80, false},
-		"many payments an order": {2, 25, 6, false},
+		"with duplicates":        {30, 2, 12, true},
+		"without duplicates":     {30, 2, 20, false},
+		"many events a payment":  {3, 2, 200, false},
+		"many payments an order": {3, 25, 12, false},
 	} {
 		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
@@ -250,6 +249,8 @@ func TestStressApply(t *testing.T) {
 				if !t.Failed() {
 					w.check(t, pool)
 				}
+				t.Logf("%d events, began again: %+v", len(w.events), s.Retries())
+				require.Zero(t, s.Retries().Deadlock, "one lock order everywhere: Postgres never has to break a deadlock")
 			})
 		}
 	}
