@@ -87,22 +87,42 @@ const (
 // apiKeys are keys of the two accounts.
 var apiKeys = map[string]string{cases.AccountA: "key_e2e_account_a_0001", cases.AccountB: "key_e2e_account_b_0001"}
 
-// openStage makes what a case plays on.
+// openStage makes what a case plays on, and starts one serve and one work.
 func openStage(ctx context.Context, t *testing.T, c *cases.Case) (*cases.Stage, error) {
-	t.Helper()
-	return openStageWith(ctx, t, c, settingsOf(c))
-}
-
-func openStageWith(ctx context.Context, t *testing.T, c *cases.Case, conf settings) (*cases.Stage, error) {
 	t.Helper()
 	url := storetest.OpenURL(t)
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	st, err := store.New(pool, store.Options{})
+	stage, p, err := newStage(t, url, pool, c.NeedsProcesses(), settingsOf(c))
 	if err != nil {
 		return nil, err
+	}
+	end := stage.Close
+	stage.Close = func() {
+		end()
+		pool.Close()
+	}
+	if err := p.SetClock(time.Unix(c.Now, 0)); err != nil {
+		return nil, err
+	}
+	if c.Setup.Refused() {
+		return stage, nil
+	}
+	if err := startBoth(ctx, p); err != nil {
+		stage.Close()
+		return nil, err
+	}
+	return stage, nil
+}
+
+// newStage makes everything around a program that is still to be started.
+func newStage(t *testing.T, url string, pool *pgxpool.Pool, processes bool, conf settings) (*cases.Stage, *program, error) {
+	t.Helper()
+	st, err := store.New(pool, store.Options{})
+	if err != nil {
+		return nil, nil, err
 	}
 	s := &cases.Stage{Pool: pool, Store: st, APIKeys: apiKeys}
 	var p *program
@@ -111,36 +131,33 @@ func openStageWith(ctx context.Context, t *testing.T, c *cases.Case, conf settin
 		Now:     func() time.Time { return p.clock() },
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.Network, err = network.New(network.Options{MerchantHost: merchantHost, Merchant: s.Merchant, Authority: authority})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p, err = newProgram(t.TempDir(), url, s.Network.Addr(), c.NeedsProcesses(), conf)
+	p, err = newProgram(t.TempDir(), url, s.Network.Addr(), processes, conf)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.Program = p
 	s.Close = func() {
 		s.Merchant.Close()
 		p.close()
 		s.Network.Close()
-		pool.Close()
 	}
-	if err := p.SetClock(time.Unix(c.Now, 0)); err != nil {
-		return nil, err
-	}
-	if c.Setup.Refused() {
-		return s, nil
-	}
+	return s, p, nil
+}
+
+// startBoth starts one of each.
+func startBoth(ctx context.Context, p *program) error {
 	for _, process := range []string{"serve", "work"} {
 		if err := p.Start(ctx, process, 1); err != nil {
-			s.Close()
-			return nil, errors.Join(err, errors.New(tail(p.Logs())))
+			return errors.Join(err, errors.New(tail(p.Logs())))
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // tail is the end of a log.

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,12 +13,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/internal/scenario/cases"
 	"github.com/paidonce/paidonce/internal/scenario/fault"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
+	"github.com/paidonce/paidonce/store/storetest"
 )
 
 // world is a stage that a test plays on by itself: real processes, a stripe
@@ -33,19 +36,28 @@ type world struct {
 // configuration.
 func newWorld(t *testing.T, change func(*settings)) *world {
 	t.Helper()
-	c, err := cases.Parse(ownCase{
-		id: "world", title: "a world of its own", steps: list{obj{"restart": "serve"}}, assert: obj{},
-	}.json(t))
+	url := storetest.OpenURL(t)
+	pool, err := pgxpool.New(t.Context(), url)
 	require.NoError(t, err)
-	s := settingsOf(c)
+	t.Cleanup(pool.Close)
+	return newWorldOn(t, url, pool, change)
+}
+
+// newWorldOn is newWorld on a database that the test has made itself.
+func newWorldOn(t *testing.T, url string, pool *pgxpool.Pool, change func(*settings)) *world {
+	t.Helper()
+	s := plainSettings()
+	source, err := json.Marshal(stripeSource())
+	require.NoError(t, err)
+	s.Accounts[cases.AccountA].Sources["stripe"] = source
 	if change != nil {
 		change(&s)
 	}
-	stage, err := openStageWith(t.Context(), t, c, s)
+	stage, p, err := newStage(t, url, pool, true, s)
 	require.NoError(t, err)
 	t.Cleanup(stage.Close)
-	p, ok := stage.Program.(*program)
-	require.True(t, ok)
+	require.NoError(t, p.SetClock(time.Unix(ownNow, 0)))
+	require.NoError(t, startBoth(t.Context(), p))
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	t.Cleanup(client.CloseIdleConnections)
 	t.Cleanup(func() {
