@@ -70,7 +70,7 @@ func TestDevFirstEvent(t *testing.T) {
 	e, out, errs := devEnv(t)
 	stop := startDev(t, e, out, errs)
 
-	lines := out.String()[strings.Index(out.String(), "    curl"):]
+	_, lines, _ := strings.Cut(out.String(), "what the merchant is told.\n")
 	require.Contains(t, lines, "go run ./cmd/paidonce send", "how this program is called again, being a test's")
 	for _, line := range strings.Split(strings.ReplaceAll(lines, "\\\n", ""), "\n") {
 		line = strings.TrimSpace(line)
@@ -177,7 +177,7 @@ func TestDevReplay(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.EqualValues(t, 2, sum["scenarios"])
 	require.EqualValues(t, 1, sum["failed"])
-	require.Regexp(t, regexp.MustCompile(`FAIL wrong(?s:.*)refunded`), errs)
+	require.Regexp(t, `FAIL wrong(?s:.*)refunded`, errs)
 	log := regexp.MustCompile(`the log of serve and work is in (\S+)`).FindStringSubmatch(errs)
 	require.NotNil(t, log, errs)
 	require.NoError(t, os.Remove(log[1]))

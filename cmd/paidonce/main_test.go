@@ -2,14 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,9 +19,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 // tests that kill processes, and by dev --replay, which starts work.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "work") {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+		main()
 	}
 	os.Exit(m.Run())
 }

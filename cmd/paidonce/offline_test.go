@@ -116,7 +116,6 @@ type endpointServer struct {
 	*httptest.Server
 	mu     sync.Mutex
 	events []string // "path id type"
-	answer func(r *http.Request) int
 }
 
 func serveEndpoint(t *testing.T) *endpointServer {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 )
+
+// release is the version that a build without a repository beside it names: -ldflags "-X main.release=v0.1.0".
+var release string
 
 type versionCmd struct {
 	JSON bool `help:"Print JSON."`
@@ -33,12 +37,9 @@ type version struct {
 func buildVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return version{Version: "(unknown)"}
+		return version{Version: cmp.Or(release, "(unknown)")}
 	}
-	v := version{Version: info.Main.Version, Go: info.GoVersion}
-	if v.Version == "" {
-		v.Version = "(devel)"
-	}
+	v := version{Version: cmp.Or(release, info.Main.Version, "(devel)"), Go: info.GoVersion}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
 			v.Commit = s.Value[:min(12, len(s.Value))]

@@ -242,7 +242,7 @@ func gatewayNames() []string {
 
 // split takes joined errors apart, one problem each.
 func split(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // errors.Join has no other way in
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -39,7 +39,7 @@ func (p *Problem) Error() string {
 // Problems takes what Load returned apart. An error that holds none (a file
 // that cannot be read) gives none.
 func Problems(err error) []*Problem {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // errors.Join has no other way in
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Problem
 		for _, err := range joined.Unwrap() {
 			all = append(all, Problems(err)...)

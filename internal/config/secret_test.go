@@ -45,8 +45,9 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 	printed.Write(c.YAML())
 	for _, secret := range secrets {
-		require.False(t, strings.Contains(printed.String(), secret), secret)
-		require.False(t, strings.Contains(strings.ToLower(printed.String()), hex.EncodeToString([]byte(secret))), secret)
+		if strings.Contains(printed.String(), secret) || strings.Contains(strings.ToLower(printed.String()), hex.EncodeToString([]byte(secret))) {
+			t.Errorf("%s was printed", secret)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type merchant struct {
 	out    io.Writer
 	now    func() time.Time
 	stop   context.CancelFunc
-	done   chan error
+	done   chan struct{}
 }
 
 // startMerchant listens where the callback of the account dev leads, if that is
@@ -33,8 +33,11 @@ type merchant struct {
 func startMerchant(ctx context.Context, cfg *config.Config, out io.Writer, now func() time.Time) (*merchant, error) {
 	cb := cfg.Accounts["dev"].Callback
 	u, err := url.Parse(cb.URL)
-	if err != nil || u.Port() == "" || !net.ParseIP(u.Hostname()).IsLoopback() {
-		return nil, nil //nolint:nilnil // somebody has put a merchant of their own there
+	if err != nil {
+		return nil, fmt.Errorf("the callback of the account dev: %w", err)
+	}
+	if u.Port() == "" || !net.ParseIP(u.Hostname()).IsLoopback() {
+		return nil, nil // somebody has put a merchant of their own there
 	}
 	scheme, ok := signature.Lookup("standard")
 	if !ok {
@@ -45,9 +48,11 @@ func startMerchant(ctx context.Context, cfg *config.Config, out io.Writer, now f
 		return nil, fmt.Errorf("the merchant of dev cannot listen: %w; is paidonce dev running here already?", err)
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m := &merchant{secret: string(cb.Secret), scheme: scheme, out: out, now: now, stop: stop, done: make(chan error, 1)}
+	m := &merchant{secret: string(cb.Secret), scheme: scheme, out: out, now: now, stop: stop, done: make(chan struct{})}
 	go func() {
-		m.done <- receiver.Serve(run, receiver.NewServer(m, receiver.ServerOptions{}), ln, time.Second)
+		defer close(m.done)
+		// How it ends is nothing to tell: a call that is cut off comes again.
+		_ = receiver.Serve(run, receiver.NewServer(m, receiver.ServerOptions{}), ln, time.Second)
 	}()
 	return m, nil
 }
