@@ -36,7 +36,7 @@ func badCases() []ownCase {
 		variant("false-check", []string{"check: order ba-1: state is pending"}, func(c *ownCase) {
 			c.steps = list{obj{"check": obj{"orders": obj{"ba-1": obj{"state_in": list{"paid"}}}}}, obj{"send": 0}, obj{"wait": "quiet"}}
 		}),
-		variant("no-such-instance", []string{"serve 3 does not run"}, func(c *ownCase) { c.steps = list{obj{"send": 0, "instance": 3}} }),
+		variant("no-such-instance", []string{"serve 3 has never run"}, func(c *ownCase) { c.steps = list{obj{"send": 0, "instance": 3}} }),
 		variant("clock-elsewhere", []string{"requests[0] belongs at 60 s"}, func(c *ownCase) {
 			at := 60
 			c.requests = requestsOf(stripeEvent("payment_intent.succeeded", "ba-1", "evt_ba_1").with(func(m *message) { m.atS = &at }))

@@ -28,8 +28,11 @@ import (
 func TestCases(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("PAIDONCE_CASES")
-	if dir == "" {
+	switch _, err := os.Stat(dir); {
+	case dir == "":
 		dir = filepath.Join("..", "testdata", "cases")
+	case err != nil && !filepath.IsAbs(dir):
+		dir = filepath.Join("..", dir) // as seen from where go test was called
 	}
 	playFolder(t, dir)
 }

@@ -141,7 +141,7 @@ func processesCase() ownCase {
 		steps: list{
 			obj{"start": "serve", "instance": 2}, obj{"start": "work", "instance": 2},
 			obj{"send": 0, "instance": 2},
-			obj{"stop": "serve"}, obj{"send": 1, "instance": 2},
+			obj{"stop": "serve"}, obj{"send": 1, "status": list{0}}, obj{"send": 1, "instance": 2},
 			obj{"kill": "serve", "instance": 2}, obj{"start": "serve"}, obj{"send": 2}, obj{"send": 0},
 			obj{"kill": "work"}, obj{"restart": "work", "instance": 2}, obj{"restart": "work"},
 			obj{"restart": "serve"}, obj{"send": 3}, obj{"wait": "quiet"},
@@ -149,7 +149,7 @@ func processesCase() ownCase {
 		assert: obj{
 			"orders":   obj{"pr-0": paidOnce(), "pr-1": paidOnce(), "pr-2": paidOnce(), "pr-3": paidOnce()},
 			"rows":     obj{"events": 4, "transitions": 4},
-			"outcomes": list{list{"applied"}, list{"applied"}, list{"applied"}, list{"applied"}},
+			"outcomes": list{list{"applied"}, list{"none"}, list{"applied"}, list{"applied"}},
 			"calls":    obj{"fulfil": 4, "total": 4},
 		},
 	}

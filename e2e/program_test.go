@@ -187,7 +187,7 @@ func (p *program) startHere(ctx context.Context, process, name string) (*instanc
 // startChild runs an instance as a process of its own.
 func (p *program) startChild(ctx context.Context, process, name string) (*instance, error) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envChild+"="+process, envConfig+"="+p.configPath(),
+	cmd.Env = append(cleanEnv(), envChild+"="+process, envConfig+"="+p.configPath(),
 		envNetwork+"="+p.network, "PAIDONCE_DATABASE_URL="+p.databaseURL(name))
 	if p.now.Load() != 0 {
 		cmd.Env = append(cmd.Env, envClock+"="+p.clockPath())
@@ -222,6 +222,12 @@ func (p *program) startChild(ctx context.Context, process, name string) (*instan
 		i.err = cmd.Wait()
 	}()
 	return i, i.await(ctx, ready)
+}
+
+// cleanEnv is the environment without settings of a program: those of whoever
+// runs the tests are not for the programs under test.
+func cleanEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "PAIDONCE_") })
 }
 
 // await waits until an instance has told its addresses.
@@ -463,7 +469,7 @@ func (p *program) Refused(ctx context.Context) ([]cases.Ended, error) {
 		args = append(args, "--config", p.configPath())
 		limit, cancel := context.WithTimeout(ctx, 15*time.Second)
 		cmd := exec.CommandContext(limit, binary, args...)
-		cmd.Env = append(os.Environ(), "PAIDONCE_DATABASE_URL="+p.database)
+		cmd.Env = append(cleanEnv(), "PAIDONCE_DATABASE_URL="+p.database)
 		began := time.Now()
 		output, err := cmd.CombinedOutput()
 		cancel()

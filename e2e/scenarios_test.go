@@ -117,7 +117,7 @@ func openTarget(t *testing.T, set *scenario.Set) (scenario.Target, *program) {
 
 	worker := scenario.NewChild(func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), envChild+"=work", envConfig+"="+p.configPath(),
+		cmd.Env = append(cleanEnv(), envChild+"=work", envConfig+"="+p.configPath(),
 			envNetwork+"=", "PAIDONCE_DATABASE_URL="+url)
 		cmd.Stderr = &p.logs
 		_, err := cmd.StdinPipe() // open for as long as this process lives

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -23,17 +24,26 @@ func Run(ctx context.Context, c *Case, opts Options) error {
 	if err := skip(c, opts); err != nil {
 		return err
 	}
-	for round := 1; round <= c.rounds(); round++ {
-		err := runOnce(ctx, c, opts)
-		if err != nil && c.rounds() > 1 {
-			err = fmt.Errorf("round %d of %d: %w", round, c.rounds(), err)
-		}
-		if err != nil {
-			return err
-		}
+	rounds := make([]error, c.rounds())
+	var wg sync.WaitGroup
+	places := make(chan struct{}, roundsAtOnce)
+	for i := range rounds {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			rounds[i] = runOnce(ctx, c, opts)
+			if rounds[i] != nil && len(rounds) > 1 {
+				rounds[i] = fmt.Errorf("round %d of %d: %w", i+1, len(rounds), rounds[i])
+			}
+		})
 	}
-	return nil
+	wg.Wait()
+	return errors.Join(rounds...)
 }
+
+// roundsAtOnce is how many rounds of a case are played at once: each is alone on
+// its stage.
+const roundsAtOnce = 4
 
 func skip(c *Case, opts Options) error {
 	for _, id := range slices.Sorted(maps.Keys(c.Setup.sources)) {
@@ -70,6 +80,8 @@ type player struct {
 	answers        [][]Reply         // by request, in the order in which they came
 	outcomes       [][]string        // by request: what the first send left; nil: never sent
 	etags          map[string]string // by reference
+	addrs          map[int]string    // of the instances of serve, as last seen
+	registered     map[string]bool   // by register_order
 	before         counts            // the rows that the set-up left
 	faults         faults
 	loop           *loop
@@ -82,8 +94,9 @@ type player struct {
 
 func newPlayer(c *Case, stage *Stage) *player {
 	return &player{
-		Stage: stage, c: c, merchant: "ok", etags: make(map[string]string),
-		answers: make([][]Reply, len(c.Requests)), outcomes: make([][]string, len(c.Requests)),
+		Stage: stage, c: c, merchant: "ok", etags: make(map[string]string), addrs: make(map[int]string),
+		registered: make(map[string]bool),
+		answers:    make([][]Reply, len(c.Requests)), outcomes: make([][]string, len(c.Requests)),
 	}
 }
 

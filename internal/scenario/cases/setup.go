@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -154,7 +155,7 @@ func (p *player) ingest(ctx context.Context, e store.Event) error {
 	if err != nil {
 		return fmt.Errorf("enter %s: %w", e.ID, err)
 	}
-	if o := results[0].Outcome; o != store.Applied && o != store.NoChange && o != store.Flagged {
+	if o := results[0].Outcome; !slices.Contains(entered, o) {
 		return fmt.Errorf("enter %s: it was %s (%s)", e.ID, o, results[0].Reason)
 	}
 	return nil
@@ -168,3 +169,6 @@ func replies(a Answer) []network.Reply {
 	}
 	return list
 }
+
+// entered are the outcomes of events that the program made sense of.
+var entered = []store.Outcome{store.Applied, store.NoChange, store.Flagged, store.Duplicate}

@@ -22,6 +22,9 @@ func (p *player) step(ctx context.Context, s *Step) error {
 	if err := p.faults.settled(); err != nil {
 		return err
 	}
+	for _, i := range p.Program.Running("serve") {
+		p.addrs[i] = p.Program.Addr(i)
+	}
 	switch s.Kind {
 	case "send":
 		return p.send(ctx, s)
@@ -32,6 +35,7 @@ func (p *player) step(ctx context.Context, s *Step) error {
 	case "check":
 		return p.verify(ctx, &s.Check, "check")
 	case "register_order":
+		p.registered[s.Register.Ref] = true
 		return p.register(ctx, s.Register.Ref, s.Register.Amount, s.Register.Currency)
 	case "read_order":
 		return p.readOrder(ctx, s.Read)
@@ -91,9 +95,9 @@ func (p *player) send(ctx context.Context, s *Step) error {
 	if err != nil {
 		return err
 	}
-	addr := p.Program.Addr(s.Instance)
-	if addr == "" {
-		return fmt.Errorf("serve %d does not run", s.Instance)
+	addr, err := p.addr(s.Instance)
+	if err != nil {
+		return err
 	}
 	before, err := p.texts(ctx, countQueries["events"], AccountA)
 	if err != nil {
@@ -119,6 +123,15 @@ func (p *player) send(ctx context.Context, s *Step) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// addr is where an instance of serve listens, or did before it was ended: what
+// is sent there then finds nobody, which is an answer too.
+func (p *player) addr(instance int) (string, error) {
+	if addr, ok := p.addrs[instance]; ok {
+		return addr, nil
+	}
+	return "", fmt.Errorf("serve %d has never run", instance)
 }
 
 // retryAfter is how long an answer asks to wait: a second if it does not say.
@@ -153,9 +166,9 @@ func describe(r Reply) string {
 
 // parallel sends several requests, or copies of them, from one starting shot.
 func (p *player) parallel(ctx context.Context, s *Step) error {
-	addr := p.Program.Addr(1)
-	if addr == "" {
-		return errors.New("serve 1 does not run")
+	addr, err := p.addr(1)
+	if err != nil {
+		return err
 	}
 	requests := make(map[int]Request)
 	for _, i := range s.Parallel {
