@@ -1,3 +1,5 @@
+//go:build unix
+
 package processor_test
 
 import (
@@ -74,7 +76,7 @@ func TestWorkerProcess(t *testing.T) {
 	cb, err := processor.NewCallback(func(string) (processor.Target, bool) { return target, true }, processor.CallbackOptions{})
 	require.NoError(t, err)
 	o := c.Options.worker()
-	o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w, err := processor.NewWorkers(s, cb, o)
 	require.NoError(t, err)
 	require.NoError(t, w.Run(ctx))
@@ -116,7 +118,20 @@ func (k *child) kill() {
 func (k *child) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, k.cmd.Process.Signal(syscall.SIGTERM))
+	k.on() // in case it was stalled
 	require.NoError(t, k.cmd.Wait(), "%s", k.errors(t))
+}
+
+// stall stops the process, as a machine does that pauses it; on lets it go on.
+func (k *child) stall() { _ = k.cmd.Process.Signal(syscall.SIGSTOP) }
+func (k *child) on()    { _ = k.cmd.Process.Signal(syscall.SIGCONT) }
+
+// count returns in how many lines the process logged words.
+func (k *child) count(t *testing.T, words string) int {
+	t.Helper()
+	doc, err := os.ReadFile(k.log)
+	require.NoError(t, err)
+	return strings.Count(string(doc), words)
 }
 
 // errors returns the error lines that the process logged.

@@ -14,6 +14,7 @@ import (
 // whether we keep ours.
 type shop struct {
 	slowest time.Duration // calls take up to this
+	patient time.Duration // calls without an answer end after this, if their caller stays
 	failing float64       // of calls: 500, of which a quarter did what was asked
 	hanging float64       // of calls: no answer, of which half did what was asked
 
@@ -43,8 +44,8 @@ type shopCall struct {
 	} `json:"data"`
 }
 
-func newShop(slowest time.Duration, failing, hanging float64) *shop {
-	return &shop{slowest: slowest, failing: failing, hanging: hanging, orders: map[string]*shopOrder{}}
+func newShop(slowest, patient time.Duration, failing, hanging float64) *shop {
+	return &shop{slowest: slowest, patient: patient, failing: failing, hanging: hanging, orders: map[string]*shopOrder{}}
 }
 
 // ServeHTTP takes a callback.
@@ -67,12 +68,15 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.do(o, c, key)
 	}
 	if hangs {
-		<-r.Context().Done()
+		select {
+		case <-time.After(s.patient - s.slowest):
+		case <-r.Context().Done():
+		}
 	}
 	s.mu.Lock()
 	o.live--
 	s.mu.Unlock()
-	if fails {
+	if fails || hangs {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }

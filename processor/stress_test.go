@@ -1,3 +1,5 @@
+//go:build unix
+
 package processor_test
 
 import (
@@ -27,6 +29,7 @@ type stressRun struct {
 	facts     time.Duration // how long facts arrive
 	killEvery time.Duration
 	sabotage  bool          // jobs are deleted and canceled
+	stalls    bool          // with each kill the other process stands still for longer than its claims last
 	slowest   time.Duration // of the merchant's answers
 	hanging   float64       // of calls: no answer
 	heal      time.Duration // after a kill: by then every call that was out has been called again
@@ -48,7 +51,8 @@ var real = childOptions{
 }
 
 // Facts arrive while effects are called by two processes; a tenth of the calls fails, some time out, some of both were
-// done all the same; processes are killed; jobs are deleted and canceled. In the end everything agrees.
+// done all the same; processes are killed, or stand
+// still for longer than their claims last; jobs are deleted and canceled. In the end everything agrees.
 //
 // PAIDONCE_STRESS=full runs it at full size (2,000 orders), and once with the program's real times: together about
 // three minutes.
@@ -59,14 +63,14 @@ func TestStressEffects(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PAIDONCE_STRESS") != "full" {
 		stress(t, stressRun{
-			orders: 300, facts: 10 * time.Second, killEvery: 2200 * time.Millisecond, sabotage: true,
+			orders: 300, facts: 11 * time.Second, killEvery: 3 * time.Second, sabotage: true, stalls: true,
 			slowest: 60 * time.Millisecond, hanging: .01, heal: 12 * time.Second, times: scaled,
 		})
 		return
 	}
 	t.Run("Full", func(t *testing.T) {
 		stress(t, stressRun{
-			orders: 2000, facts: 45 * time.Second, killEvery: 3 * time.Second, sabotage: true,
+			orders: 2000, facts: 45 * time.Second, killEvery: 3500 * time.Millisecond, sabotage: true, stalls: true,
 			slowest: 60 * time.Millisecond, hanging: .01, heal: 20 * time.Second, times: scaled,
 		})
 	})
@@ -78,6 +82,9 @@ func TestStressEffects(t *testing.T) {
 	})
 }
 
+// lapsedResult is what a process logs when it comes back with the result of a claim that another has taken.
+const lapsedResult = "result of a lapsed claim dropped"
+
 func stress(t *testing.T, run stressRun) {
 	t.Helper()
 	ctx := t.Context()
@@ -87,7 +94,7 @@ func stress(t *testing.T, run stressRun) {
 	t.Cleanup(pool.Close)
 	s, err := store.New(pool, store.Options{MaxAttempts: run.times.MaxAttempts})
 	require.NoError(t, err)
-	shop := newShop(run.slowest, .1, run.hanging)
+	shop := newShop(run.slowest, run.times.Deadline+run.times.Deadline/4, .1, run.hanging)
 	srv := httptest.NewServer(shop)
 	t.Cleanup(srv.Close)
 
@@ -106,8 +113,13 @@ func stress(t *testing.T, run stressRun) {
 	defer kill.Stop()
 	defer sabotage.Stop()
 	defer poll.Stop()
-	var errlog strings.Builder
-	kills, sabotaged := 0, 0
+	var (
+		errlog           strings.Builder
+		kills, sabotaged int
+		dropped          int
+		resume           <-chan time.Time
+		stalled          *child
+	)
 	for left := stressIngesters; left > 0; {
 		select {
 		case err := <-ended:
@@ -119,7 +131,15 @@ func stress(t *testing.T, run stressRun) {
 			children[n].kill()
 			heal.killed(t, pool)
 			errlog.WriteString(children[n].errors(t))
+			dropped += children[n].count(t, lapsedResult)
 			children[n] = start()
+			if run.stalls {
+				stalled, resume = children[1-n], time.After(run.times.Lease+run.times.Deadline/2)
+				stalled.stall()
+			}
+		case <-resume:
+			stalled.on()
+			resume = nil
 		case <-poll.C:
 			heal.poll(t, pool)
 		case <-sabotage.C:
@@ -127,6 +147,9 @@ func stress(t *testing.T, run stressRun) {
 				sabotaged += spoilJobs(t, pool)
 			}
 		}
+	}
+	if stalled != nil {
+		stalled.on()
 	}
 	for deadline := time.Now().Add(2 * time.Minute); count(t, pool, "orders WHERE wake_at IS NOT NULL") > 0 || len(heal.open) > 0; {
 		require.Less(t, time.Now(), deadline, "%d orders still wait for a look", count(t, pool, "orders WHERE wake_at IS NOT NULL"))
@@ -136,13 +159,14 @@ func stress(t *testing.T, run stressRun) {
 	for _, c := range children {
 		c.stop(t)
 		errlog.WriteString(c.errors(t))
+		dropped += c.count(t, lapsedResult)
 	}
 	var deadlocks int
 	require.NoError(t, pool.QueryRow(ctx, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
 	slices.Sort(heal.took)
 	worst := heal.took[len(heal.took)-1]
-	t.Logf("%d orders, %d events, %d kills, %d jobs spoiled, %d calls (%d keys again, %d late versions), %d deadlocks; healed after a kill: median %s, worst %s; errors:\n%s",
-		run.orders, w.events.Load(), kills, sabotaged, shop.calls, shop.again, shop.late, deadlocks,
+	t.Logf("%d orders, %d events, %d kills, %d jobs spoiled, %d calls (%d keys again, %d late versions), %d results dropped, %d deadlocks; healed after a kill: median %s, worst %s; errors:\n%s",
+		run.orders, w.events.Load(), kills, sabotaged, shop.calls, shop.again, shop.late, dropped, deadlocks,
 		heal.took[len(heal.took)/2].Round(time.Millisecond), worst.Round(time.Millisecond), errlog.String())
 
 	require.Empty(t, shop.overlaps, "never two calls at once for one order")

@@ -119,6 +119,36 @@ func TestPullReadsOnlyWhatIsDue(t *testing.T) {
 	require.NotContains(t, strings.Join(plan, "\n"), "Rows Removed by Filter")
 }
 
+// A call costs four round trips, one more if it must come again: that, and the merchant, is what a worker's time goes to.
+func TestDrainRoundTrips(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(storetest.OpenURL(t))
+	require.NoError(t, err)
+	var w wire
+	cfg.ConnConfig.Tracer, cfg.MaxConns = &w, 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	cost := func(f func()) int64 {
+		before := w.trips.Load()
+		f()
+		return w.trips.Load() - before
+	}
+	var c store.Claim
+	for _, warm := range []bool{true, false} { // at first statements are prepared
+		id := owing(t, s, fmt.Sprintf("ord_%t", warm))
+		look := cost(func() { c = claim(t, s, id) })
+		again := cost(func() { settle(t, s, c, store.Answer{Err: "503", Wait: -time.Second}) })
+		c = claim(t, s, id)
+		done := cost(func() { settle(t, s, c, store.Answer{Done: true}) })
+		if !warm {
+			require.Equal(t, []int64{2, 3, 2}, []int64{look, again, done})
+		}
+	}
+}
+
 func TestLapsedAccounts(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
