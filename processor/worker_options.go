@@ -129,10 +129,10 @@ func (o WorkerOptions) check() error {
 		}
 	}
 	if slices.ContainsFunc(o.Schedule, func(d time.Duration) bool { return d < 0 }) {
-		errs = append(errs, errors.New("Schedule has a negative wait"))
+		errs = append(errs, errors.New("a wait of Schedule is negative"))
 	}
 	if o.Deadline >= o.Lease {
-		errs = append(errs, fmt.Errorf("Deadline is %s; it must be below Lease, %s, or a claim could end during its call", o.Deadline, o.Lease))
+		errs = append(errs, fmt.Errorf("a Lease of %s must be above the Deadline, %s, or a claim could end during its call", o.Lease, o.Deadline))
 	}
 	if o.Deadline+o.margin() >= o.JobTimeout {
 		errs = append(errs, fmt.Errorf("JobTimeout is %s; it must be above Deadline, %s, and a fifth of it", o.JobTimeout, o.Deadline))

@@ -1,10 +1,10 @@
 package processor_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,7 +129,7 @@ func TestWorkersWithoutACallback(t *testing.T) {
 	run(t, s, f, processor.WorkerOptions{Registerer: reg, Logger: slog.New(slog.NewTextHandler(lines(said), nil))})
 	id := paying(t, s, "acme", "ord_1")
 
-	for line := receive(t, said); !bytes.Contains([]byte(line), []byte("has no callback")); {
+	for line := receive(t, said); !strings.Contains(line, "has no callback"); {
 		line = receive(t, said)
 	}
 	require.EqualValues(t, 1, metric(t, reg, "paidonce_accounts_without_callback"))

@@ -28,10 +28,17 @@ func quick(o processor.WorkerOptions) processor.WorkerOptions {
 		p *time.Duration
 		v time.Duration
 	}{
-		{&o.Deadline, 500 * time.Millisecond}, {&o.Lease, time.Second}, {&o.SettleTimeout, 2 * time.Second},
-		{&o.JobTimeout, 1500 * time.Millisecond}, {&o.RescueAfter, 5 * time.Second}, {&o.TickEvery, 100 * time.Millisecond},
-		{&o.TickGrace, 100 * time.Millisecond}, {&o.CircuitOpen, 300 * time.Millisecond}, {&o.QuietAfter, 100 * time.Millisecond},
-		{&o.FetchPollInterval, 50 * time.Millisecond}, {&o.FetchCooldown, 5 * time.Millisecond},
+		{&o.Deadline, 500 * time.Millisecond},
+		{&o.Lease, time.Second},
+		{&o.SettleTimeout, 2 * time.Second},
+		{&o.JobTimeout, 1500 * time.Millisecond},
+		{&o.RescueAfter, 5 * time.Second},
+		{&o.TickEvery, 100 * time.Millisecond},
+		{&o.TickGrace, 100 * time.Millisecond},
+		{&o.CircuitOpen, 300 * time.Millisecond},
+		{&o.QuietAfter, 100 * time.Millisecond},
+		{&o.FetchPollInterval, 50 * time.Millisecond},
+		{&o.FetchCooldown, 5 * time.Millisecond},
 	} {
 		if *d.p == 0 {
 			*d.p = d.v
@@ -403,12 +410,12 @@ func TestNewWorkersRefuses(t *testing.T) {
 	s := openTapped(t)
 	f := processor.FulfillerFunc(func(context.Context, processor.Call) error { return nil })
 	for want, o := range map[string]processor.WorkerOptions{
-		"it must be below Lease":            {Deadline: 20 * time.Second},
+		"must be above the Deadline, 20s":   {Deadline: 20 * time.Second},
 		"JobTimeout is 11s":                 {JobTimeout: 11 * time.Second},
 		"RescueAfter is 20s":                {RescueAfter: 20 * time.Second},
 		"Workers is -1":                     {Workers: -1},
 		"TickGrace is -1ns":                 {TickGrace: -1},
-		"Schedule has a negative wait":      {Schedule: []time.Duration{-1}},
+		"a wait of Schedule is negative":    {Schedule: []time.Duration{-1}},
 		"CircuitAfter is -2; it must be ab": {CircuitAfter: -2},
 	} {
 		_, err := processor.NewWorkers(s, f, o)

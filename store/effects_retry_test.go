@@ -175,7 +175,7 @@ func TestEffects(t *testing.T) {
 		require.NoError(t, err)
 		n, err := s.CountEffects(ctx, f)
 		require.NoError(t, err)
-		require.Equal(t, n, len(all))
+		require.Len(t, all, n)
 		for _, e := range all {
 			names = append(names, e.Ref+" "+string(e.Effect)+" "+string(e.State))
 		}

@@ -230,20 +230,6 @@ func (s *Store) queueLock(b *pgx.Batch, set *orderSet, between func(*lockedSet))
 	return l
 }
 
-// lockOrders locks orders by id in one round trip; those that do not exist are missing from the result.
-func (s *Store) lockOrders(ctx context.Context, tx pgx.Tx, keys []orderKey) (*lockedSet, error) {
-	var set orderSet
-	for _, k := range keys {
-		set.add(k)
-	}
-	var b pgx.Batch
-	l := s.queueLock(&b, &set, nil)
-	if err := send(ctx, tx, &b); err != nil {
-		return nil, fmt.Errorf("lock %d orders: %w", len(keys), err)
-	}
-	return l, nil
-}
-
 // wakeAfterIngest applies the rule of a writer that is no drain: wake_at is a promise that only drains clear or move
 // later. It reports when a drain job must run, if the promise that stands does not cover it.
 func (o *lockedOrder) wakeAfterIngest(now time.Time) (at time.Time, enqueue bool) {
