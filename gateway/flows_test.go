@@ -79,7 +79,9 @@ func TestFlows(t *testing.T) {
 		}, "failed 0-0-0 wait"},
 		{"StripeDelayedMethod", stripe, []step{
 			{typ: "checkout.session.completed", set: set("data.object.payment_status", "unpaid")},
-			{typ: "charge.pending"}, {typ: "payment_intent.processing"}, {typ: "checkout.session.async_payment_succeeded", at: 999},
+			{typ: "charge.pending"},
+			{typ: "payment_intent.processing"},
+			{typ: "checkout.session.async_payment_succeeded", at: 999},
 		}, "paid 5000-0-0 go"},
 		{"StripeCheckoutLeft", stripe, []step{
 			{typ: "checkout.session.expired", at: 99, set: set("data.object.payment_intent", "null")},
@@ -88,15 +90,20 @@ func TestFlows(t *testing.T) {
 			{typ: "payment_intent.amount_capturable_updated"}, {typ: "payment_intent.canceled", at: 9},
 		}, "canceled 0-0-0 wait"},
 		{"StripePartialRefundByTotalAndID", stripe, []step{
-			{typ: "payment_intent.succeeded"}, {typ: "charge.refunded", at: 5, set: partial("5000", "1000")},
-			{typ: "refund.created", at: 5, amt: 1000}, {typ: "refund.updated", at: 6, amt: 1000},
+			{typ: "payment_intent.succeeded"},
+			{typ: "charge.refunded", at: 5, set: partial("5000", "1000")},
+			{typ: "refund.created", at: 5, amt: 1000},
+			{typ: "refund.updated", at: 6, amt: 1000},
 		}, "partially_refunded 5000-1000-0 go"},
 		{"StripeRefundFails", stripe, []step{
 			{typ: "payment_intent.succeeded"}, {typ: "charge.refunded", at: 5}, {typ: "refund.created", at: 5}, {typ: "refund.failed", at: 9},
 		}, "paid 5000-0-0 go"},
 		{"StripeDisputeWon", stripe, []step{
-			{typ: "payment_intent.succeeded"}, {typ: "charge.dispute.created", at: 5}, {typ: "charge.dispute.funds_withdrawn", at: 5},
-			{typ: "charge.dispute.closed", at: 9, set: set("data.object.status", "won")}, {typ: "charge.dispute.funds_reinstated", at: 9},
+			{typ: "payment_intent.succeeded"},
+			{typ: "charge.dispute.created", at: 5},
+			{typ: "charge.dispute.funds_withdrawn", at: 5},
+			{typ: "charge.dispute.closed", at: 9, set: set("data.object.status", "won")},
+			{typ: "charge.dispute.funds_reinstated", at: 9},
 		}, "paid 5000-0-0 go"},
 		{"StripeDisputeLost", stripe, []step{
 			{typ: "payment_intent.succeeded"}, {typ: "charge.dispute.created", at: 5}, {typ: "charge.dispute.closed", at: 9},
@@ -108,15 +115,18 @@ func TestFlows(t *testing.T) {
 			{typ: "charge.captured", at: 3, set: partial("2000", "0")}, {typ: "payment_intent.succeeded", at: 3, amt: 2000},
 		}, "partially_paid 2000-0-0 wait"},
 		{"StripePartialCaptureBeforeBasil", stripe, []step{
-			{typ: "charge.captured", at: 3, set: old("2000", "3000")}, {typ: "payment_intent.succeeded", at: 3, amt: 2000},
+			{typ: "charge.captured", at: 3, set: old("2000", "3000")},
+			{typ: "payment_intent.succeeded", at: 3, amt: 2000},
 			{typ: "charge.refund.updated", at: 3, amt: 3000},
 		}, "partially_paid 2000-0-0 wait"},
 		{"StripeSubscriptionInvoice", stripe, []step{
 			{typ: "checkout.session.completed", set: map[string]string{
 				"data.object.payment_intent": "null", "data.object.invoice": stripeInvoiceID(t), "data.object.mode": "subscription",
 			}},
-			{typ: "invoice.paid"}, {typ: "invoice_payment.paid"},
-			{typ: "payment_intent.succeeded", set: set("data.object.metadata", "{}")}, {typ: "charge.refunded", at: 8, set: partial("5000", "500")},
+			{typ: "invoice.paid"},
+			{typ: "invoice_payment.paid"},
+			{typ: "payment_intent.succeeded", set: set("data.object.metadata", "{}")},
+			{typ: "charge.refunded", at: 8, set: partial("5000", "500")},
 		}, "partially_refunded 5000-500-0 go"},
 
 		{"AdyenAutomatic", auto, []step{{typ: "AUTHORISATION"}}, "paid 5000-0-0 go"},

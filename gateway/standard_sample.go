@@ -34,8 +34,12 @@ func sampleStandard(r SampleRequest) ([]byte, error) {
 		value   any
 	}
 	places := []at{
-		{"/id", r.ID}, {"/timestamp", r.At.Format(time.RFC3339)},
-		{m.Type, r.Type}, {m.Amount, n}, {m.Currency, r.Amount.Currency}, {m.Payment, payment},
+		{"/id", r.ID},
+		{"/timestamp", r.At.Format(time.RFC3339)},
+		{m.Type, r.Type},
+		{m.Amount, n},
+		{m.Currency, r.Amount.Currency},
+		{m.Payment, payment},
 	}
 	if r.Reference != "" {
 		ref := m.Reference

@@ -86,7 +86,7 @@ func (e *stripeEvent) releases() bool {
 
 // denied: a charge that never happened.
 func (e *stripeEvent) denied() {
-	e.add(order.Fact{Kind: order.KindCaptured, Ref: e.id("id"), Status: order.StatusDenied}, e.money("amount"))
+	e.add(order.Fact{Kind: order.KindCaptured, Ref: e.id(), Status: order.StatusDenied}, e.money("amount"))
 }
 
 // stripeRefundStatus: a pending refund is ok, since Stripe's own totals count
@@ -109,7 +109,7 @@ func (e *stripeEvent) refund() {
 		e.fail("data.object.status is none that a refund has")
 		return
 	}
-	e.add(order.Fact{Kind: order.KindRefunded, Ref: e.id("id"), Status: status}, e.money("amount"))
+	e.add(order.Fact{Kind: order.KindRefunded, Ref: e.id(), Status: status}, e.money("amount"))
 }
 
 // dispute: by the object's status. What is neither won nor lost is open, also
@@ -128,7 +128,7 @@ func (e *stripeEvent) dispute() {
 	case slices.Contains([]string{"won", "warning_closed", "prevented", "charge_refunded"}, text):
 		status = order.StatusWon
 	}
-	e.add(order.Fact{Kind: order.KindDisputed, Ref: e.id("id"), Status: status, Seq: e.seq()}, e.money("amount"))
+	e.add(order.Fact{Kind: order.KindDisputed, Ref: e.id(), Status: status, Seq: e.seq()}, e.money("amount"))
 }
 
 // invoice: what was paid of an invoice, a running total.

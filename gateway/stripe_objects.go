@@ -17,7 +17,7 @@ var (
 			"latest_charge", "charges", "invoice",
 		},
 		ids: func(e *stripeEvent) []string {
-			ids := append([]string{e.id("id"), e.idOf("latest_charge")}, e.listed("charges")...)
+			ids := append([]string{e.id(), e.idOf("latest_charge")}, e.listed("charges")...)
 			return append(ids, e.idOf("invoice"))
 		},
 	}
@@ -37,7 +37,7 @@ var (
 			"payment_status", "invoice",
 		},
 		ids: func(e *stripeEvent) []string {
-			return []string{e.idOf("payment_intent"), e.idOf("invoice"), e.id("id")}
+			return []string{e.idOf("payment_intent"), e.idOf("invoice"), e.id()}
 		},
 	}
 	stripeRefund = stripeKind{
@@ -66,7 +66,7 @@ var (
 		},
 		ids: func(e *stripeEvent) []string {
 			ids := append([]string{e.idOf("payment_intent"), e.idOf("charge")}, e.payments()...)
-			return append(ids, e.id("id"))
+			return append(ids, e.id())
 		},
 	}
 	stripeInvoicePayment = stripeKind{
@@ -84,7 +84,7 @@ var stripeChargeFields = []string{
 }
 
 func stripeChargeIDs(e *stripeEvent) []string {
-	return []string{e.idOf("payment_intent"), e.id("id"), e.idOf("invoice")}
+	return []string{e.idOf("payment_intent"), e.id(), e.idOf("invoice")}
 }
 
 // stripeEvent is an event while its object is read. The first fault breaks it,
@@ -124,11 +124,11 @@ func (e *stripeEvent) read(data value) {
 	}
 }
 
-// id is the id in that field, which must be there.
-func (e *stripeEvent) id(field string) string {
-	id, ok := e.o.get(field).text()
+// id is the id of the object, which must be there.
+func (e *stripeEvent) id() string {
+	id, ok := e.o.get("id").text()
 	if !ok {
-		e.fail("data.object.%s is missing or no plain text", field)
+		e.fail("data.object.id is missing or no plain text")
 	}
 	return id
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/paidonce/paidonce/store"
 )
 
-// ErrOverloaded: more deliveries wait than may. The caller answers 503 and the gateway comes again.
+// ErrOverloaded says that more deliveries wait than may. The caller answers 503 and the gateway comes again.
 var ErrOverloaded = errors.New("processor: too many deliveries wait to be committed")
 
-// ErrStopped: the Ingester is shutting down.
+// ErrStopped says that the Ingester is shutting down.
 var ErrStopped = errors.New("processor: the ingester has stopped")
 
 // Applier is what an Ingester needs of the store: one transaction for many events.
@@ -329,7 +329,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 		select {
 		case <-tick.C:
 			if err := i.Flush(ctx); err != nil && ctx.Err() == nil {
-				i.opts.Logger.Warn("repeated deliveries not counted", slog.Any("err", err))
+				i.opts.Logger.WarnContext(ctx, "repeated deliveries not counted", slog.Any("err", err))
 			}
 		case <-ctx.Done():
 			i.mu.Lock()

@@ -65,7 +65,7 @@ func queueGate(b *pgx.Batch, items []*item) *gate {
 		switch {
 		case i == 0 || sorted[i-1].key() != it.key():
 			g.first = append(g.first, it)
-		case bytes.Equal(sorted[i-1].hash, it.hash): //nolint:gocritic // not a secret: facts of our own making
+		case bytes.Equal(sorted[i-1].hash, it.hash):
 			it.same = original(sorted[i-1])
 		case it.Source == APISource:
 			it.same, it.res.Differs = original(sorted[i-1]), true

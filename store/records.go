@@ -13,7 +13,7 @@ import (
 	"github.com/paidonce/paidonce/order"
 )
 
-// ErrNotFound: no row of that name.
+// ErrNotFound says that there is no row of that name.
 var ErrNotFound = errors.New("not found")
 
 // Order is an order as it stands. Amounts are minor units of Currency.

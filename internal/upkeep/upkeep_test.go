@@ -55,6 +55,7 @@ func TestUpkeepReportsWhatWaits(t *testing.T) {
 type broken struct{ health bool }
 
 func (broken) EnsurePartitions(context.Context) (int, error) { return 0, errors.New("no partitions") }
+
 func (broken) DropPartitions(context.Context, time.Duration) ([]string, error) {
 	return nil, errors.New("no drop")
 }
