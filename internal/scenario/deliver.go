@@ -149,7 +149,7 @@ func overwrite(body []byte, path, value string) ([]byte, error) {
 	}
 	raw := []byte(value)
 	if old.Type == gjson.String || !json.Valid(raw) {
-		raw, _ = json.Marshal(value)
+		raw = gjson.AppendJSONString(nil, value)
 	}
 	changed, err := sjson.SetRawBytes(body, path, raw)
 	if err == nil && bytes.Equal(changed, body) {

@@ -118,7 +118,7 @@ type Set struct {
 	actors    map[string]*actor // by scenario
 	listener  net.Listener
 	server    *http.Server
-	served    chan error
+	served    chan struct{}
 }
 
 // actor is what belongs to one scenario.
@@ -136,7 +136,7 @@ func Prepare(scenarios []Scenario) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for callbacks: %w", err)
 	}
-	set := &Set{scenarios: scenarios, actors: make(map[string]*actor), listener: listener, served: make(chan error, 1)}
+	set := &Set{scenarios: scenarios, actors: make(map[string]*actor), listener: listener, served: make(chan struct{})}
 	mux := http.NewServeMux()
 	for i := range scenarios {
 		s := &scenarios[i]
@@ -153,7 +153,10 @@ func Prepare(scenarios []Scenario) (*Set, error) {
 		mux.Handle("/"+s.Name, a.merchant)
 	}
 	set.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { set.served <- set.server.Serve(listener) }()
+	go func() {
+		defer close(set.served)
+		_ = set.server.Serve(listener) // http.ErrServerClosed: Close ends it
+	}()
 	return set, nil
 }
 

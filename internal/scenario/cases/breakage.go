@@ -101,8 +101,16 @@ func (f *faults) settled() error {
 	return f.err
 }
 
-// active reports whether a fault may still be there.
-func (f *faults) active() bool { return len(f.list) > 0 }
+// active reports whether a fault can still make something go wrong.
+func (f *faults) active(ctx context.Context) (bool, error) {
+	for _, one := range f.list {
+		spent, err := one.Spent(ctx)
+		if err != nil || !spent {
+			return true, err
+		}
+	}
+	return false, nil
+}
 
 // clear ends all faults.
 func (f *faults) clear(ctx context.Context) error {

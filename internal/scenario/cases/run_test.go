@@ -82,7 +82,7 @@ func play(t *testing.T, text string, p *impostor, before func(pool *pgxpool.Pool
 			require.NoError(t, err)
 			handler := p.handler
 			if handler == nil {
-				handler = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }
+				handler = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 			}
 			p.server = httptest.NewServer(handler)
 			if before != nil {
@@ -112,7 +112,9 @@ func TestRulesThatHoldInEveryCase(t *testing.T) {
 
 	t.Run("TwoBodiesOf401", func(t *testing.T) {
 		t.Parallel()
-		p := &impostor{handler: func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no "+r.Header.Get("X-N"), 401) }}
+		p := &impostor{handler: func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "no "+r.Header.Get("X-N"), http.StatusUnauthorized)
+		}}
 		err := play(t, script(stripe, request("1")+","+request("2"), `[401], [401]`, ``), p, nil)
 		require.ErrorContains(t, err, "two bodies of 401")
 	})
@@ -126,14 +128,14 @@ func TestRulesThatHoldInEveryCase(t *testing.T) {
 
 	t.Run("503WithoutRetryAfter", func(t *testing.T) {
 		t.Parallel()
-		p := &impostor{handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }}
+		p := &impostor{handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }}
 		err := play(t, script(stripe, request("1"), `[503]`, ``), p, nil)
 		require.ErrorContains(t, err, "a 503 without Retry-After")
 	})
 
 	t.Run("RefusedBodyKept", func(t *testing.T) {
 		t.Parallel()
-		p := &impostor{handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }}
+		p := &impostor{handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }}
 		err := play(t, script(stripe, request("1"), `[400]`, ``), p, func(pool *pgxpool.Pool) {
 			_, err := pool.Exec(context.Background(), `
 				INSERT INTO event_payloads (account_id, source_id, event_id, delivery, header, body)
@@ -189,7 +191,7 @@ func TestRulesThatHoldInEveryCase(t *testing.T) {
 			p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				unsigned := httptest.NewRequestWithContext(ctx, "POST", "/", bytes.NewReader([]byte(`{"type":"order.fulfil","data":{"effect":"fulfil"}}`)))
 				m.ServeHTTP(httptest.NewRecorder(), unsigned)
-				w.WriteHeader(200)
+				w.WriteHeader(http.StatusOK)
 			}))
 			st, err := store.New(pool, store.Options{})
 			require.NoError(t, err)

@@ -27,7 +27,7 @@ const (
 //
 // and without any worker, jobs that are due are nobody's.
 func (p *player) quiet(ctx context.Context) error {
-	return p.until(ctx, func(a activity) (string, error) { return p.busy(a), nil })
+	return p.until(ctx, func(a activity) (string, error) { return p.busy(ctx, a) })
 }
 
 // settle is what happens after the last step: quiet, and if workers run, no
@@ -40,8 +40,8 @@ func (p *player) settle(ctx context.Context) error {
 		return p.quiet(ctx)
 	}
 	return p.until(ctx, func(a activity) (string, error) {
-		if busy := p.busy(a); busy != "" {
-			return busy, nil
+		if busy, err := p.busy(ctx, a); busy != "" || err != nil {
+			return busy, err
 		}
 		owed, err := p.owed(ctx)
 		return strings.Join(owed, ", "), err
@@ -49,7 +49,7 @@ func (p *player) settle(ctx context.Context) error {
 }
 
 // busy says what still goes on; empty: nothing.
-func (p *player) busy(a activity) string {
+func (p *player) busy(ctx context.Context, a activity) (string, error) {
 	workers := len(p.Program.Running("work")) > 0
 	jobs := slices.DeleteFunc(slices.Clone(a.Jobs), func(job string) bool {
 		key, _, _ := strings.Cut(job, " ")
@@ -62,10 +62,16 @@ func (p *player) busy(a activity) string {
 	if a.Claims > 0 {
 		busy = append(busy, fmt.Sprintf("%d live claims", a.Claims))
 	}
-	if a.Overdue > 0 && workers && p.merchant == "ok" && !p.faults.active() {
-		busy = append(busy, fmt.Sprintf("%d orders to look at", a.Overdue))
+	if a.Overdue > 0 && workers && p.merchant == "ok" {
+		broken, err := p.faults.active(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !broken {
+			busy = append(busy, fmt.Sprintf("%d orders to look at", a.Overdue))
+		}
 	}
-	return strings.Join(busy, "; ")
+	return strings.Join(busy, "; "), nil
 }
 
 // until polls until nothing goes on for quietFor.

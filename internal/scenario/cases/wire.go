@@ -34,6 +34,8 @@ const sendTimeout = 90 * time.Second
 // endsWithin is how long a server may keep a connection after an early answer.
 const endsWithin = 5 * time.Second
 
+var errStaysOpen = errors.New("no end of the stream")
+
 // fillSize is how much of an announced body is really sent.
 const fillSize = 64 << 10
 
@@ -61,37 +63,47 @@ func send(ctx context.Context, addr string, r Request) (reply Reply) {
 	early := r.Transport != nil && r.Transport.ExpectEarlyClose
 	head := head(addr, r)
 	answered := make(chan struct{})
-	written := make(chan error, 1)
-	go func() { written <- writeRequest(conn, head, r, answered) }()
+	written := make(chan struct{})
+	var writeErr error // read after written
+	go func() {
+		defer close(written)
+		writeErr = writeRequest(conn, head, r, answered)
+	}()
 
 	in := bufio.NewReader(conn)
-	response, err := http.ReadResponse(in, &http.Request{Method: r.Method})
-	for err == nil && response.StatusCode < 200 && response.StatusCode != http.StatusSwitchingProtocols {
-		response, err = http.ReadResponse(in, &http.Request{Method: r.Method}) // 100 Continue is no answer
-	}
-	if err == nil {
-		reply.Code, reply.Header = response.StatusCode, response.Header
-		reply.Body, err = io.ReadAll(response.Body)
-	}
+	reply, err = readReply(in, r.Method)
 	close(answered)
 	if err != nil {
 		conn.Close()
-		if werr := <-written; werr != nil {
-			err = errors.Join(err, werr)
-		}
-		return Reply{Err: err}
+		<-written
+		return Reply{Err: errors.Join(err, writeErr)}
 	}
 	reply.Took = now().Sub(start)
 	if early {
 		_ = conn.SetReadDeadline(now().Add(endsWithin))
 		// Nothing of the rest was sent, so only the server can end this connection.
 		if _, err := in.ReadByte(); !errors.Is(err, io.EOF) && !isReset(err) {
-			reply.Code, reply.Err = 0, fmt.Errorf("the connection stayed open after the early answer %d: %v", reply.Code, err)
+			reply.Code, reply.Err = 0, fmt.Errorf("the connection stayed open after the early answer %d: %w", reply.Code, errors.Join(errStaysOpen, err))
 		}
 	}
 	conn.Close()
 	<-written
 	return reply
+}
+
+// readReply reads the answer; 100 Continue and its kind are none.
+func readReply(in *bufio.Reader, method string) (Reply, error) {
+	for {
+		response, err := http.ReadResponse(in, &http.Request{Method: method})
+		if err != nil {
+			return Reply{}, err
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode >= http.StatusOK || response.StatusCode == http.StatusSwitchingProtocols {
+			return Reply{Code: response.StatusCode, Header: response.Header, Body: body}, err
+		}
+	}
 }
 
 // head renders the request line and the header.

@@ -71,6 +71,7 @@ type Spec struct {
 // Fault is one that was installed.
 type Fault struct {
 	pool *pgxpool.Pool
+	spec Spec
 	id   int
 }
 
@@ -84,7 +85,7 @@ func Install(ctx context.Context, pool *pgxpool.Pool, s Spec) (*Fault, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no fault %q", s.Kind)
 	}
-	f := &Fault{pool: pool}
+	f := &Fault{pool: pool, spec: s}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, schema); err != nil {
 			return err
@@ -185,6 +186,12 @@ func (f *Fault) Fired(ctx context.Context) (int64, error) {
 	err := f.pool.QueryRow(ctx, fmt.Sprintf(
 		`SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM faults.count_%d`, f.id)).Scan(&n)
 	return n, err
+}
+
+// Spent reports whether nothing can go wrong by the fault any more.
+func (f *Fault) Spent(ctx context.Context) (bool, error) {
+	fired, err := f.Fired(ctx)
+	return f.spec.Times > 0 && fired >= int64(f.spec.Skip+f.spec.Times), err
 }
 
 // Clear ends the fault. What it holds or delays at this moment goes on until its time is over.

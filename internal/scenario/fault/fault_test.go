@@ -68,11 +68,17 @@ func TestFaults(t *testing.T) {
 	t.Run("SkipSparesTheFirst", func(t *testing.T) {
 		t.Parallel()
 		pool := storetest.Open(t)
-		install(t, pool, fault.Spec{Kind: fault.SQLError, SQLState: "P0001", Skip: 2, Times: 1})
+		f := install(t, pool, fault.Spec{Kind: fault.SQLError, SQLState: "P0001", Skip: 2, Times: 1})
 		require.NoError(t, insert(t.Context(), pool, 1))
 		require.NoError(t, insert(t.Context(), pool, 1))
+		spent, err := f.Spent(t.Context())
+		require.NoError(t, err)
+		require.False(t, spent)
 		requireState(t, insert(t.Context(), pool, 1), "P0001")
 		require.NoError(t, insert(t.Context(), pool, 1))
+		spent, err = f.Spent(t.Context())
+		require.NoError(t, err)
+		require.True(t, spent)
 	})
 
 	t.Run("SQLErrorUntilCleared", func(t *testing.T) {
