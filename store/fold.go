@@ -108,7 +108,8 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 		}
 		moved[o] = true
 	}
-	person := c.link.Strength == order.StrengthPerson
+	link := c.keep.ledger.Link.Join(c.link)
+	person := link.Strength == order.StrengthPerson
 	if registered > 1 && !person {
 		// Two payments, each on a registered order, turn out to be one: neither is taken from its order.
 		for _, o := range stood {
@@ -124,8 +125,8 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 			delete(o.payments, p.id)
 		}
 	}
-	c.keep.ledger.Link = c.keep.ledger.Link.Join(c.link)
-	to := bt.byRef[orderRef{c.keep.account, c.link.Ref}]
+	c.keep.ledger.Link = link
+	to := bt.byRef[orderRef{c.keep.account, link.Ref}]
 	if !person {
 		for _, o := range stood {
 			if !o.book.View.Registered || o == to {

@@ -183,3 +183,21 @@ func TestReusedIDIsFoldedAndFlagged(t *testing.T) {
 	require.True(t, res[0].Differs)
 	require.Equal(t, "paid", readOrder(t, pool, "ord_1").State)
 }
+
+// Two events of one batch share no id, but the database knows that their ids are one payment, which the first of them
+// merges into another: the second must not go to the payment that is no more.
+func TestPlaceUnitesWhatOnlyTheDatabaseConnects(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 5000))
+	apply(t, s, named(captured("evt_1", "", "", 1000), "ord_1", order.StrengthPayment, "pi_1"))
+	apply(t, s, named(captured("evt_2", "", "", 1000), "ord_1", order.StrengthPayment, "ch_1", "cs_1"))
+	apply(t, s,
+		named(captured("evt_3", "", "", 1000), "ord_1", order.StrengthPayment, "pi_1", "ch_1"),
+		named(captured("evt_4", "", "", 5000), "ord_1", order.StrengthPayment, "cs_1"))
+	o := readOrder(t, pool, "ord_1")
+	require.Equal(t, "paid", o.State)
+	require.EqualValues(t, 5000, o.Captured)
+	require.Equal(t, 1, count(t, pool, "payments WHERE merged_into IS NULL"))
+	require.Equal(t, 1, count(t, pool, "payments WHERE merged_into IS NOT NULL AND ledger = '{}'"))
+}

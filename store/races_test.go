@@ -178,3 +178,107 @@ func TestApplyRefusesAnOrderThatMoved(t *testing.T) {
 	require.Equal(t, before, readOrder(t, pool, "ord_1"))
 	require.Equal(t, 0, count(t, pool, "processed_events WHERE event_id = 'evt_1'"))
 }
+
+// Eight committers take the same rows in orders of their own, round after round. Whichever table they meet at, they
+// queue: one order of locks leaves nothing to deadlock. Rows that are inserted take their time, so that the statements
+// overlap.
+func TestApplyTakesItsLocksInOneOrder(t *testing.T) {
+	t.Parallel()
+	const committers = 8
+	for name, tt := range map[string]struct {
+		slow         string // table
+		rounds, size int
+		event        func(who, round, i int) store.Event
+	}{
+		"event ids": {"processed_events", 3, 40, func(_, round, i int) store.Event {
+			return captured(fmt.Sprintf("evt_%d_%d", round, i), fmt.Sprintf("pi_%d_%d", round, i), fmt.Sprintf("ord_%d_%d", round, i), 100)
+		}},
+		"new payment ids": {"payment_ids", 3, 40, func(who, round, i int) store.Event {
+			return captured(fmt.Sprintf("evt_%d_%d_%d", who, round, i), fmt.Sprintf("pi_%d_%d", round, i), "", 100)
+		}},
+		"known payments": {"", 3, 300, func(who, round, i int) store.Event {
+			return captured(fmt.Sprintf("evt_%d_%d_%d", who, round, i), fmt.Sprintf("pi_%d", i), "", 100)
+		}},
+		"new orders": {"orders", 3, 40, func(who, round, i int) store.Event {
+			return captured(fmt.Sprintf("evt_%d_%d_%d", who, round, i), fmt.Sprintf("pi_%d_%d_%d", who, round, i), fmt.Sprintf("ord_%d_%d", round, i), 100)
+		}},
+		"known orders": {"", 6, 60, func(who, round, i int) store.Event {
+			return captured(fmt.Sprintf("evt_%d_%d_%d", who, round, i), fmt.Sprintf("pi_%d_%d_%d", who, round, i), fmt.Sprintf("ord_%d", i), 100)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, pool := open(t)
+			if tt.slow != "" {
+				_, err := pool.Exec(t.Context(), `
+					CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+					CREATE TRIGGER slow BEFORE INSERT ON `+tt.slow+` FOR EACH ROW EXECUTE FUNCTION slow()`)
+				require.NoError(t, err)
+			}
+			ids := map[string]bool{}
+			for round := range tt.rounds {
+				var wg sync.WaitGroup
+				for who := range committers {
+					events := make([]store.Event, tt.size)
+					for i := range events {
+						events[i] = tt.event(who, round, i)
+						ids[events[i].ID] = true
+					}
+					r := rand.New(rand.NewPCG(uint64(who), uint64(round)))
+					r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+					wg.Go(func() {
+						if _, err := s.Apply(t.Context(), events); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+			}
+			require.Equal(t, len(ids), count(t, pool, "processed_events"))
+			require.Zero(t, s.Retries().Deadlock, "%+v", s.Retries())
+		})
+	}
+}
+
+// While one row in the middle is held by somebody else, an Apply that needs all of them has locked those before it in key
+// order and none behind it.
+func TestApplyLocksRowsInKeyOrder(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"payments", "orders"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			s, pool := open(t)
+			const n = 30
+			batch := func(round int) []store.Event {
+				var events []store.Event
+				for i := range n {
+					events = append(events, captured(fmt.Sprintf("evt_%d_%d", round, i), fmt.Sprintf("pi_%d", i), fmt.Sprintf("ord_%d", i), 100))
+				}
+				rand.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
+				return events
+			}
+			for round := range 3 { // their places in the heap no longer follow their keys
+				for _, e := range batch(round) {
+					apply(t, s, e)
+				}
+			}
+			holder, err := pool.Begin(t.Context())
+			require.NoError(t, err)
+			var held string
+			require.NoError(t, holder.QueryRow(t.Context(), `SELECT id::text FROM `+table+` ORDER BY account_id, id OFFSET $1 LIMIT 1 FOR UPDATE`, n/2).Scan(&held))
+			done := make(chan error, 1)
+			go func() {
+				_, err := s.Apply(t.Context(), batch(3))
+				done <- err
+			}()
+			waitForLock(t, pool)
+			var before, after int
+			require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE id::text < $1), count(*) FILTER (WHERE id::text > $1)
+				FROM (SELECT id FROM `+table+` FOR UPDATE SKIP LOCKED) free`, held).Scan(&before, &after))
+			require.Zero(t, before, "rows before the held one are locked")
+			require.Equal(t, n-n/2-1, after, "rows behind it are not")
+			require.NoError(t, holder.Rollback(t.Context()))
+			require.NoError(t, <-done)
+		})
+	}
+}
