@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given && !testing.Short() {
-		if err := flag.Set("rapid.checks", "1500"); err != nil {
+		if err := flag.Set("rapid.checks", "2000"); err != nil {
 			panic(err)
 		}
 	}

@@ -177,6 +177,11 @@ func TestMovesOfAnEventWithSeveralFacts(t *testing.T) {
 	require.False(t, order.Unexpected(order.StatePending, order.StateRefunded, causes))
 	require.True(t, order.Unexpected(order.StatePending, order.StateRefunded, order.CauseRefunded))
 	require.True(t, order.Unexpected(order.StatePending, order.StateFailed, causes))
+
+	// A refund turns out to be a reversal, and is won back: by way of charged_back, not at once.
+	require.False(t, order.Unexpected(order.StateRefunded, order.StatePaid, order.CauseRefunded|order.CauseWon))
+	require.True(t, order.Unexpected(order.StateRefunded, order.StatePaid, order.CauseRefunded))
+	require.True(t, order.Unexpected(order.StateRefunded, order.StatePaid, order.CauseWon))
 }
 
 func TestCausesOf(t *testing.T) {

@@ -6,7 +6,7 @@ type sums struct {
 
 	ever   bool  // money was here once
 	live   int   // payments of which something that counts is known
-	closed int   // of these, the ones that are over without money
+	closed int   // of these, the ones that are over; matters only where no payment has money
 	last   Phase // the latest phase of a closed one; equal ones are equal in their status, so no id has to decide
 }
 
@@ -68,7 +68,7 @@ func (l *Ledger) sums(registered bool, currency string) (s sums, odd Flags) {
 	}
 	if len(l.Money) > 0 || len(l.Disputes) > 0 || l.Phase.Status != "" {
 		s.live = 1
-		if l.Phase.closed() && captured == 0 {
+		if l.Phase.closed() {
 			s.closed, s.last = 1, l.Phase
 		}
 	}

@@ -165,4 +165,11 @@ func TestSumsAtTheLimit(t *testing.T) {
 	require.Equal(t, v.Captured-v.Refunded-v.Lost, v.Kept)
 	require.GreaterOrEqual(t, v.Kept, int64(0))
 	require.EqualValues(t, all-1, v.Authorized)
+
+	o = registered(total)
+	join(o, "A", capturedTotal(all-1, 0), dispute("d", order.StatusOpen, all, 0))
+	join(o, "B", capturedTotal(all-1, 0), refund("r", order.StatusOK, all-1, 0))
+	v = o.View()
+	require.Zero(t, v.Kept)
+	require.Zero(t, v.AtRisk)
 }

@@ -16,6 +16,11 @@ import (
 // run lets things happen in any order, then lets everything come to rest, and returns what is wrong at the end.
 func (w *world) run() error {
 	total := int64(4)
+	if w.roll(3, "registered first") > 0 {
+		if err := w.register(total); err != nil {
+			return err
+		}
+	}
 	for range 5 + w.roll(45, "steps") {
 		var err error
 		switch w.roll(13, "step") {
