@@ -10,8 +10,8 @@ import (
 )
 
 // inHeader is the family of schemes that join parts of the request to a message,
-// sign it, and put the signatures in a header (families A and B of our reference,
-// and v1a of Standard Webhooks).
+// sign it, and put the signatures in a header: Stripe's, and both of Standard
+// Webhooks.
 type inHeader struct {
 	header   field
 	syntax   syntax
