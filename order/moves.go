@@ -1,6 +1,6 @@
 package order
 
-//go:generate go test -run ^TestMovesTable$ -update .
+//go:generate go test . -run ^TestMovesTable$ -update
 
 // Causes is a set of kinds of things that can move an order.
 type Causes uint16
