@@ -108,10 +108,26 @@ func sum(t *testing.T, pool *pgxpool.Pool, column, table string) (n int) {
 	return n
 }
 
+// openEager is open with sessions that look for a deadlock at once: else lock_timeout would end it first, and it would
+// pass for a long wait.
+func openEager(t *testing.T) (*store.Store, *pgxpool.Pool) {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(storetest.OpenURL(t))
+	require.NoError(t, err)
+	cfg.MaxConns = 10
+	cfg.ConnConfig.RuntimeParams["deadlock_timeout"] = "50ms"
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	return s, pool
+}
+
 // Two payments of one order arrive in opposite order in the batches of two committers.
 func TestApplyOppositeBatches(t *testing.T) {
 	t.Parallel()
-	s, pool := open(t)
+	s, pool := openEager(t)
 	apply(t, s, register("ord_1", 2000))
 	const rounds = 40
 	var wg sync.WaitGroup
@@ -142,7 +158,7 @@ func TestApplyOppositeBatches(t *testing.T) {
 // The shop registers its order while the webhook is already there.
 func TestApplyRegistrationRacesTheWebhook(t *testing.T) {
 	t.Parallel()
-	s, pool := open(t)
+	s, pool := openEager(t)
 	const orders = 60
 	var wg sync.WaitGroup
 	for i := range orders {
@@ -208,7 +224,7 @@ func TestApplyTakesItsLocksInOneOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, pool := open(t)
+			s, pool := openEager(t)
 			if tt.slow != "" {
 				_, err := pool.Exec(t.Context(), `
 					CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -243,7 +242,7 @@ func TestStressApply(t *testing.T) {
 		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				t.Parallel()
-				s, pool := openWith(t, store.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+				s, pool := openEager(t)
 				w := newWorld(rand.New(rand.NewPCG(seed, 0)), spec)
 				w.deliver(t.Context(), t, s, seed, 8)
 				if !t.Failed() {
