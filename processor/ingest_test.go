@@ -257,8 +257,8 @@ func TestIngestShutsDownAfterWhatItTook(t *testing.T) {
 		_, err := i.Ingest(t.Context(), []store.Event{event("a", "2")})
 		require.ErrorIs(t, err, processor.ErrStopped)
 		select {
-		case <-ran:
-			t.Fatal("Run left before the transaction was done")
+		case err := <-ran:
+			t.Fatalf("Run left before the transaction was done: %v", err)
 		default:
 		}
 		g.gate <- struct{}{}

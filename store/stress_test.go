@@ -197,7 +197,7 @@ func (w *world) check(t *testing.T, pool *pgxpool.Pool) {
 		flags := slices.DeleteFunc(o.Flags, func(f string) bool { return f == "unexpected_move" })
 		require.Equal(t, v.Flags.Names(), flags, o.Ref)
 		require.Equal(t, []int64{v.Captured, v.Refunded, v.Lost, v.AtRisk}, []int64{o.Captured, o.Refunded, o.Lost, o.AtRisk}, o.Ref)
-		require.Equal(t, o.Version, count(t, pool, "order_transitions WHERE order_id = $1", o.ID), "versions of %s are rows", o.Ref)
+		require.Equal(t, count(t, pool, "order_transitions WHERE order_id = $1", o.ID), o.Version, "versions of %s are rows", o.Ref)
 		require.Equal(t, 0, count(t, pool, `(SELECT from_state, lag(to_state) OVER (ORDER BY version) AS was, version FROM order_transitions WHERE order_id = $1) x
 			WHERE version > 1 AND from_state IS DISTINCT FROM was`, o.ID), "the chain of %s has a gap", o.Ref)
 		// Nobody works here, so what is owed is Next(nothing, want), and a promise stands for it.
