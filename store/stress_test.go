@@ -192,7 +192,7 @@ func (w *world) check(t *testing.T, pool *pgxpool.Pool) {
 	for _, o := range got {
 		v := w.orders[o.Ref].View()
 		require.Equal(t, string(v.State), o.State, o.Ref)
-		require.Equal(t, string(v.Want), o.Want, o.Ref)
+		require.Equal(t, string(v.Want), o.Want, o.Ref) //nolint:testifylint // the column is called want
 		// Random facts do what no gateway does, and which of their moves is seen depends on the batches.
 		flags := slices.DeleteFunc(o.Flags, func(f string) bool { return f == "unexpected_move" })
 		require.Equal(t, v.Flags.Names(), flags, o.Ref)
