@@ -4,6 +4,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/paidonce/paidonce/store"
 )
 
 func newRegistry() *prometheus.Registry {
@@ -32,4 +34,20 @@ func registerPool(r prometheus.Registerer, part string, pool *pgxpool.Pool) {
 		func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) })
 	counter("paidonce_pool_wait_seconds_total", "Time spent waiting for a connection.",
 		func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() })
+}
+
+// registerRetries shows how often transactions of a part of the program began again, and why. A deadlock is a bug: all
+// of them take their locks in one order.
+func registerRetries(r prometheus.Registerer, part string, st *store.Store) {
+	for reason, count := range map[string]func(store.Retries) int64{
+		"deadlock":      func(n store.Retries) int64 { return n.Deadlock },
+		"serialization": func(n store.Retries) int64 { return n.Serialization },
+		"lock_timeout":  func(n store.Retries) int64 { return n.LockTimeout },
+		"moved":         func(n store.Retries) int64 { return n.Moved },
+	} {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "paidonce_transactions_again_total", Help: "Transactions that began again, by what refused them.",
+			ConstLabels: prometheus.Labels{"part": part, "reason": reason},
+		}, func() float64 { return float64(count(st.Retries())) }))
+	}
 }

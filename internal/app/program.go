@@ -122,6 +122,7 @@ func (p *program) open(ctx context.Context, part string, size int) (*store.Store
 		return nil, err
 	}
 	registerPool(p.registry, part, pool)
+	registerRetries(p.registry, part, st)
 	p.checks = append(p.checks, receiver.Check{
 		Name: part + "_database", Do: func(ctx context.Context) error { return checkDatabase(ctx, pool) },
 	})

@@ -15,6 +15,10 @@ import (
 
 // addServe adds what takes webhooks and API requests in.
 func (p *program) addServe(ctx context.Context, st *store.Store) error {
+	// work looks after partitions; this is for the day on which it has not run for two weeks.
+	if _, err := st.EnsurePartitions(ctx); err != nil {
+		p.log.WarnContext(ctx, "partitions not made", "err", err)
+	}
 	ingester, err := processor.NewIngester(st, processor.IngestOptions{Logger: p.log, Registerer: p.registry})
 	if err != nil {
 		return err
