@@ -196,13 +196,14 @@ func TestKillNineAtRandom(t *testing.T) {
 		SELECT count(*) FROM orders o WHERE version <> (
 		  SELECT count(*) FROM order_transitions t WHERE t.account_id = o.account_id AND t.order_id = o.id)`), "one row per version")
 	for i, ref := range refs {
-		goods := merchant.Delivered
-		if i%refunds == 0 {
-			goods = merchant.Returned
-			if len(w.Merchant.Effects(ref)) == 0 { // the money was gone before anybody was told
-				goods = merchant.Untouched
-			}
+		goods, effects := w.Merchant.Goods(ref), w.Merchant.Effects(ref)
+		if i%refunds != 0 {
+			require.Equal(t, merchant.Delivered, goods, "%s: %v", ref, effects)
+			continue
 		}
-		require.Equal(t, goods, w.Merchant.Goods(ref), "%s: %v", ref, w.Merchant.Effects(ref))
+		// Whether the goods went out before the money was gone is a matter of luck; that
+		// they are not out now is none. A revoke without a fulfilment is one that died
+		// on its way.
+		require.NotEqual(t, merchant.Delivered, goods, "%s: %v", ref, effects)
 	}
 }
