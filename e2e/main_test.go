@@ -35,6 +35,9 @@ const (
 // nothing else, by SSL_CERT_FILE.
 var authority *network.Authority
 
+// scratch is a folder that ends with the tests.
+var scratch string
+
 // TestMain runs the tests, or, in a child process of one, a part of the program.
 func TestMain(m *testing.M) {
 	if part := os.Getenv(envChild); part != "" {
@@ -50,6 +53,7 @@ func parent(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	scratch = dir
 	if authority, err = network.NewAuthority(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

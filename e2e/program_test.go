@@ -488,11 +488,7 @@ func (p *program) Refused(ctx context.Context) ([]cases.Ended, error) {
 
 // paidonce builds the command, once.
 var paidonce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "paidonce-e2e-bin-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "paidonce")
+	path := filepath.Join(scratch, "paidonce")
 	output, err := exec.Command("go", "build", "-o", path, "../cmd/paidonce").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the command: %w: %s", err, output)

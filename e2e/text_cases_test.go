@@ -58,7 +58,12 @@ func TestCase055TooManyClients(t *testing.T) {
 	name := fmt.Sprintf("few_%d", time.Now().UnixNano())
 	_, err = admin.Exec(t.Context(), "CREATE DATABASE "+name)
 	require.NoError(t, err)
-	require.NoError(t, admin.Close(t.Context()))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_, err := admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
+		require.NoError(t, err)
+		require.NoError(t, admin.Close(ctx))
+	})
 	url := pg.URL(name)
 	require.NoError(t, migrations.Up(t.Context(), url, nil))
 	limited, err := pgxpool.ParseConfig(url)
