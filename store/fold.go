@@ -88,6 +88,10 @@ func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 		s.opts.Logger.Error("unexpected move", slog.String("account", o.account), slog.String("order", o.ref),
 			slog.String("event_id", it.id), slog.String("from", string(from)), slog.String("to", string(view.State)))
 	}
+	if o.isNew && o.book.Version == 1 && it.Command != nil && view.State == order.StatePending {
+		// The order was made by its own registration: that is version 1, not a change of it.
+		o.book.View, o.rows[1] = view, rowCause{it, view}
+	}
 	before := o.book.Version
 	o.book.Step(it.Type, view, bt.now)
 	for v := before + 1; v <= o.book.Version; v++ {

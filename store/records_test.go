@@ -45,8 +45,8 @@ func TestTimelineTellsAll(t *testing.T) {
 	}
 	require.Equal(t, []string{"register:ord_1", "evt_1", "evt_2", "evt_3"}, ids)
 	require.Len(t, tl.Versions, tl.Order.Version)
-	require.Equal(t, "evt_1", tl.Versions[2].EventID)
-	require.Equal(t, order.EffectFulfil, tl.Versions[2].Effect)
+	require.Equal(t, "evt_1", tl.Versions[1].EventID)
+	require.Equal(t, order.EffectFulfil, tl.Versions[1].Effect)
 	require.False(t, tl.Now.IsZero())
 
 	_, err = s.Timeline(t.Context(), "other", id)
