@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -137,7 +138,7 @@ func (w *Workers) client() (*river.Client[pgx.Tx], error) {
 		JobTimeout: o.JobTimeout, RescueStuckJobsAfter: o.RescueAfter, SoftStopTimeout: o.SoftStop,
 		FetchPollInterval: o.FetchPollInterval, FetchCooldown: o.FetchCooldown, PollOnly: o.PollOnly,
 		CompletedJobRetentionPeriod: o.CompletedRetention, ReindexerSchedule: o.ReindexerSchedule,
-		Logger: o.Logger,
+		Logger: slog.New(warnings{o.Logger.Handler()}),
 	})
 }
 
@@ -159,3 +160,13 @@ func (w *Workers) tickLoop(ctx context.Context) {
 		}
 	}
 }
+
+// warnings passes on what River warns of; what it does otherwise is told by our own lines and metrics.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(attrs)} }
+func (w warnings) WithGroup(name string) slog.Handler       { return warnings{w.Handler.WithGroup(name)} }
