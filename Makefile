@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 30s
-# Where `make db` keeps its data, and where `make migrate` finds the database.
+# Empty: the one of paidonce.yaml, else the one that `make db` runs here.
 DATABASE_URL ?= $(PAIDONCE_DATABASE_URL)
 
 .DEFAULT_GOAL := help
@@ -34,11 +34,11 @@ fmt: ## Format the code and order its imports
 	$$(.ci/tool golangci-lint) fmt
 
 .PHONY: db
-db: ## Start a throwaway Postgres with the whole program on it
+db: ## Start a private Postgres, with the whole program on it
 	$(GO) run ./cmd/paidonce dev
 
 .PHONY: migrate
-migrate: ## Bring the database of DATABASE_URL to the current schema
+migrate: ## Bring that database, or DATABASE_URL, to the current schema
 	PAIDONCE_DATABASE_URL='$(DATABASE_URL)' $(GO) run ./cmd/paidonce migrate
 
 .PHONY: verify

@@ -102,14 +102,12 @@ func TestREADMEIsShort(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 200)
 }
 
-// Every command that the README lists is one of the program, and the other way round.
-func TestREADMENamesEveryCommand(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
+// commands returns the names of the program's commands, as cmd/paidonce declares them.
+func commands(t *testing.T) []string {
+	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../cmd/paidonce/run.go", nil, 0)
 	require.NoError(t, err)
-	found := 0
+	var names []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok || spec.Name.Name != "commands" {
@@ -119,14 +117,74 @@ func TestREADMENamesEveryCommand(t *testing.T) {
 			if field.Tag == nil || !strings.Contains(field.Tag.Value, `cmd:""`) || strings.Contains(field.Tag.Value, "hidden") {
 				continue
 			}
-			found++
 			name := strings.ToLower(field.Names[0].Name)
 			if m := regexp.MustCompile(`name:"([^"]+)"`).FindStringSubmatch(field.Tag.Value); m != nil {
 				name = m[1]
 			}
-			require.Contains(t, string(text), "`"+name, "the README does not list paidonce %s", name)
+			names = append(names, name)
 		}
 		return false
 	})
-	require.Greater(t, found, 10)
+	require.Greater(t, len(names), 10)
+	return names
+}
+
+// The README lists every command, and no document shows one that there is not.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	names := commands(t)
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	for _, name := range names {
+		require.Regexp(t, "[`\\s(]"+name+"[`\\s]", string(readme), "the README does not list paidonce %s", name)
+	}
+	shown := regexp.MustCompile("(?m)(?:^[ $]*|`)paidonce ([a-z]+)")
+	for _, doc := range documents(t) {
+		text, err := os.ReadFile(doc)
+		require.NoError(t, err)
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
+			if doc == filepath.Join("..", "testdata", "cases", "FORMAT.md") && m[1] == "audit" {
+				continue // "where it exists", it says
+			}
+			require.Contains(t, names, m[1], "%s shows paidonce %s", doc, m[1])
+		}
+	}
+}
+
+// Settings that the README names are settings, and metrics that a document names are metrics.
+func TestSettingsAndMetrics(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	reference, err := os.ReadFile("configuration.md")
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(readme), "\n## Configuration\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\n## ")
+	settings := 0
+	for line := range strings.Lines(section) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		for _, m := range regexp.MustCompile("`([a-z_.{}]+)`").FindAllStringSubmatch(first, -1) {
+			settings++
+			require.Contains(t, string(reference), "| `"+m[1], "there is no setting %s", m[1])
+		}
+	}
+	require.Greater(t, settings, 5)
+
+	var source strings.Builder
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	}))
+	for _, doc := range documents(t) {
+		text, err := os.ReadFile(doc)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile("`(paidonce_[a-z_]+)`").FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, source.String(), `"`+name[1]+`"`, "%s names the metric %s", doc, name[1])
+		}
+	}
 }
