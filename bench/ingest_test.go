@@ -130,7 +130,7 @@ func (s *server) round(b *testing.B, r int) float64 {
 	client := &http.Client{Transport: tr}
 	scheme, ok := signature.Lookup("stripe")
 	require.True(b, ok)
-	start := time.Now()
+	start, server, postgres, self := time.Now(), cpuOf(s.pid), cpuOfPostgres(), cpuOf(os.Getpid())
 	for range connections {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -164,6 +164,10 @@ func (s *server) round(b *testing.B, r int) float64 {
 	}
 	wg.Wait()
 	rate := float64(done.Load()) / time.Since(start).Seconds()
+	if n := time.Duration(max(done.Load(), 1)); true {
+		b.Logf("%s: %.0f/s; processor time per event: server %v, postgres %v, this generator %v", s.name, rate,
+			(cpuOf(s.pid)-server)/n, (cpuOfPostgres()-postgres)/n, (cpuOf(os.Getpid())-self)/n)
+	}
 	if s.next.Load() > ordersAhead {
 		b.Fatalf("round %d used more orders than were registered", r+1)
 	}

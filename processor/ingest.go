@@ -50,7 +50,7 @@ type IngestOptions struct {
 }
 
 func (o IngestOptions) withDefaults() IngestOptions {
-	setDefault(&o.Committers, 2)
+	setDefault(&o.Committers, 1)
 	setDefault(&o.MaxBatch, 256)
 	setDefault(&o.MaxWaiting, 2048)
 	setDefault(&o.BatchTimeout, 8*time.Second)

@@ -83,8 +83,8 @@ func newBatch() *batch {
 // nested loops, and whichever touches the fewest rows. A duplicate waits at most a second for the transaction that
 // holds its id.
 const sqlSettings = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-	set_config('enable_seqscan', 'off', true), set_config('cpu_tuple_cost', '10', true), set_config('cpu_index_tuple_cost', '10', true),
-	set_config('lock_timeout', '1s', true)`
+	set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('cpu_tuple_cost', '10', true), set_config('cpu_index_tuple_cost', '10', true),
+	set_config('lock_timeout', '1s', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // applyBatch is the one transaction. With own it sends BEGIN and COMMIT along with its first and last statements.
 func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own bool) ([]Result, error) {

@@ -38,7 +38,9 @@ const (
 	sqlKnownEvents = `
 		SELECT x.n - 1, e.facts_hash, e.order_id, e.order_version_after
 		FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS x(account, source, id, n)
-		JOIN processed_events e ON e.account_id = x.account AND e.source_id = x.source AND e.event_id = x.id`
+		CROSS JOIN LATERAL (
+			SELECT e.facts_hash, e.order_id, e.order_version_after FROM processed_events e
+			WHERE e.account_id = x.account AND e.source_id = x.source AND e.event_id = x.id LIMIT 1) e`
 )
 
 // gate is the first round trip: which of a batch's ids are new.

@@ -179,7 +179,9 @@ const (
 			SELECT ` + rowColumns + `, t.undoes FROM order_transitions t
 			WHERE t.account_id = k.a AND t.order_id = k.i AND t.effect_state IN ('open', 'claimed', 'dead')
 			LIMIT 1) t
-		LEFT JOIN order_transitions u ON u.account_id = k.a AND u.order_id = k.i AND u.version = t.undoes`
+		LEFT JOIN LATERAL (
+			SELECT * FROM order_transitions u
+			WHERE u.account_id = k.a AND u.order_id = k.i AND u.version = t.undoes LIMIT 1) u ON true`
 )
 
 // lockedSet is what queueLock fills once its batch has been read.

@@ -52,7 +52,9 @@ const (
 		WITH x AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::uuid[]) AS x(account, realm, id, comp, fresh)),
 		known AS MATERIALIZED (
 			SELECT x.*, p.payment_id
-			FROM x LEFT JOIN payment_ids p ON p.account_id = x.account AND p.realm = x.realm AND p.id = x.id),
+			FROM x LEFT JOIN LATERAL (
+				SELECT p.payment_id FROM payment_ids p
+				WHERE p.account_id = x.account AND p.realm = x.realm AND p.id = x.id LIMIT 1) p ON true),
 		chosen AS (
 			SELECT account, realm, id, payment_id, coalesce(min(payment_id::text) OVER (PARTITION BY comp)::uuid, fresh) AS target
 			FROM known),
@@ -68,25 +70,31 @@ const (
 	// Only roots are locked, in key order: a row that was merged away while its lock was awaited drops out.
 	sqlLockPayments = `
 		WITH RECURSIVE r(a, id) AS (
-			SELECT p.account_id, p.payment_id
+			SELECT x.a, p.payment_id
 			FROM unnest($1::text[], $2::text[], $3::text[]) AS x(a, realm, i)
-			JOIN payment_ids p ON p.account_id = x.a AND p.realm = x.realm AND p.id = x.i
+			CROSS JOIN LATERAL (
+				SELECT p.payment_id FROM payment_ids p WHERE p.account_id = x.a AND p.realm = x.realm AND p.id = x.i LIMIT 1) p
 			UNION
-			SELECT p.account_id, p.merged_into FROM r JOIN payments p ON p.account_id = r.a AND p.id = r.id
+			SELECT r.a, p.merged_into FROM r
+			CROSS JOIN LATERAL (SELECT p.merged_into FROM payments p WHERE p.account_id = r.a AND p.id = r.id LIMIT 1) p
 			WHERE p.merged_into IS NOT NULL)
-		SELECT p.account_id, p.id, p.order_id, p.ledger
-		FROM payments p
-		WHERE (p.account_id, p.id) IN (SELECT a, id FROM r) AND p.merged_into IS NULL
-		ORDER BY p.account_id, p.id FOR NO KEY UPDATE OF p`
+		SELECT p.* FROM (SELECT a, id FROM r ORDER BY a, id) k
+		CROSS JOIN LATERAL (
+			SELECT p.account_id, p.id, p.order_id, p.ledger FROM payments p
+			WHERE p.account_id = k.a AND p.id = k.id AND p.merged_into IS NULL
+			FOR NO KEY UPDATE OF p) p`
 
 	sqlRoots = `
 		WITH RECURSIVE r(n, a, id, up) AS (
-			SELECT x.n, q.account_id, q.id, q.merged_into
+			SELECT x.n, x.a, q.id, q.merged_into
 			FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS x(a, realm, i, n)
-			JOIN payment_ids p ON p.account_id = x.a AND p.realm = x.realm AND p.id = x.i
-			JOIN payments q ON q.account_id = p.account_id AND q.id = p.payment_id
+			CROSS JOIN LATERAL (
+				SELECT p.payment_id FROM payment_ids p WHERE p.account_id = x.a AND p.realm = x.realm AND p.id = x.i LIMIT 1) p
+			CROSS JOIN LATERAL (
+				SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = x.a AND q.id = p.payment_id LIMIT 1) q
 			UNION ALL
-			SELECT r.n, q.account_id, q.id, q.merged_into FROM r JOIN payments q ON q.account_id = r.a AND q.id = r.up)
+			SELECT r.n, r.a, q.id, q.merged_into FROM r
+			CROSS JOIN LATERAL (SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = r.a AND q.id = r.up LIMIT 1) q)
 		SELECT n - 1, id FROM r WHERE up IS NULL`
 
 	sqlOrderPayments = `SELECT p.* FROM ` + orderKeys + `
