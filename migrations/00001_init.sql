@@ -42,6 +42,10 @@ CREATE INDEX processed_events_payment ON processed_events (account_id, payment) 
 CREATE INDEX processed_events_review ON processed_events (account_id, outcome, received_at)
   WHERE outcome IN ('waiting', 'flagged', 'quarantined');
 
+-- Events that name an order and that its payments may not lead to: a person asks why it is not paid.
+CREATE INDEX processed_events_named ON processed_events (account_id, (facts ->> 'reference'))
+  WHERE outcome IN ('waiting', 'ignored', 'flagged', 'quarantined') AND facts ->> 'reference' IS NOT NULL;
+
 -- The bytes as they came, one row per event of a delivery; the body stands in the first of them, the others
 -- share its delivery. No foreign key: partitions are dropped by age. No default partition: DETACH CONCURRENTLY
 -- does not work beside one.

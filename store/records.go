@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -198,7 +199,12 @@ func (s *Store) Timeline(ctx context.Context, account string, id uuid.UUID) (Tim
 	return t, nil
 }
 
-// orderEvents finds an order's events by its payments' ids, and those of the merchant's API by the versions they made.
+// namedEvents is a condition that the index processed_events_named answers: events that did not simply count. $1 is the
+// account, $2 the reference.
+const namedEvents = `e.account_id = $1 AND e.facts ->> 'reference' = $2 AND e.outcome IN ('waiting', 'ignored', 'flagged', 'quarantined')`
+
+// orderEvents finds an order's events by its payments' ids, those of the merchant's API by the versions they made, and
+// by its name those that led to no payment of it: kept aside, ignored, or waiting.
 func orderEvents(ctx context.Context, tx pgx.Tx, t *Timeline) ([]StoredEvent, error) {
 	var ids, sources, events []string
 	for _, p := range t.Payments {
@@ -211,12 +217,15 @@ func orderEvents(ctx context.Context, tx pgx.Tx, t *Timeline) ([]StoredEvent, er
 	}
 	rows, _ := tx.Query(ctx, `
 		WITH found AS (
-			SELECT e.source_id, e.event_id FROM processed_events e WHERE e.account_id = $1 AND e.payment = ANY($2::text[])
+			SELECT e.source_id, e.event_id FROM processed_events e WHERE e.account_id = $1 AND e.payment = ANY($3::text[])
 			UNION
-			SELECT x.s, x.e FROM unnest($3::text[], $4::text[]) AS x(s, e))
+			SELECT e.source_id, e.event_id FROM processed_events e
+			WHERE `+namedEvents+` AND (e.order_id IS NULL OR e.order_id = $4)
+			UNION
+			SELECT x.s, x.e FROM unnest($5::text[], $6::text[]) AS x(s, e))
 		SELECT `+eventRecord+`
 		FROM found f JOIN processed_events e ON e.account_id = $1 AND e.source_id = f.source_id AND e.event_id = f.event_id
-		ORDER BY e.received_at, e.source_id, e.event_id`, t.Order.Account, ids, sources, events)
+		ORDER BY e.received_at, e.source_id, e.event_id`, t.Order.Account, t.Order.Ref, ids, pgUUID(t.Order.ID), sources, events)
 	return pgx.CollectRows(rows, scanStoredEvent)
 }
 
@@ -227,6 +236,22 @@ func scanPaymentRecord(row pgx.CollectableRow) (Payment, error) {
 		return p, err
 	}
 	return p, json.Unmarshal(doc, p.Ledger)
+}
+
+// EventsNaming returns the events that name an order which nobody has made, because they were kept aside, ignored, or
+// wait; none: no error. account and source "" look in all.
+func (s *Store) EventsNaming(ctx context.Context, account, source, ref string) ([]StoredEvent, error) {
+	rows, _ := s.pool.Query(ctx, `
+		SELECT `+eventRecord+`
+		FROM accounts a CROSS JOIN LATERAL (
+			SELECT * FROM processed_events e WHERE `+strings.Replace(namedEvents, "$1", "a.id", 1)+`) e
+		WHERE ($1 = '' OR a.id = $1) AND ($3 = '' OR e.source_id = $3)
+		ORDER BY e.received_at, e.account_id, e.source_id, e.event_id`, account, ref, source)
+	events, err := pgx.CollectRows(rows, scanStoredEvent)
+	if err != nil {
+		return nil, fmt.Errorf("find events that name %q: %w", ref, err)
+	}
+	return events, nil
 }
 
 // FindEvents returns the events with that id: usually one, more if several sources or accounts use it, or if it came

@@ -140,3 +140,45 @@ func TestListsPageByPage(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, waiting, 1)
 }
+
+// Events that name an order and led to no payment of it are a part of what is known about it.
+func TestTimelineHasWhatOnlyNamesTheOrder(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	require.NoError(t, s.EnsureAccounts(t.Context(), []string{account, "other"}))
+	broken := captured("evt_broken", "pi_1", "ord_1", 100)
+	broken.Facts, broken.Own, broken.Broken = nil, nil, "its amount is -5"
+	paused := captured("evt_paused", "pi_2", "ord_1", 100)
+	paused.Paused = true
+	ignored := captured("evt_ignored", "pi_3", "ord_1", 100)
+	ignored.OnUnknown = store.OnUnknownIgnore
+	waiting := captured("evt_waiting", "pi_4", "ord_1", 100)
+	waiting.Strength = order.StrengthModification
+	elsewhere := captured("evt_elsewhere", "pi_5", "ord_1", 100)
+	elsewhere.Account, elsewhere.Paused = "other", true
+	apply(t, s, broken)
+	apply(t, s, paused)
+	apply(t, s, ignored)
+	apply(t, s, waiting)
+	apply(t, s, elsewhere)
+
+	ids := func(events []store.StoredEvent) (ids []string) {
+		for _, e := range events {
+			ids = append(ids, e.ID)
+		}
+		return ids
+	}
+	four := []string{"evt_broken", "evt_paused", "evt_ignored", "evt_waiting"}
+	named, err := s.EventsNaming(t.Context(), account, "", "ord_1")
+	require.NoError(t, err)
+	require.Equal(t, four, ids(named))
+	named, err = s.EventsNaming(t.Context(), "", "stripe", "ord_1")
+	require.NoError(t, err)
+	require.Equal(t, append(four, "evt_elsewhere"), ids(named))
+
+	apply(t, s, register("ord_1", 100))
+	tl, err := s.Timeline(t.Context(), account, readOrder(t, pool, "ord_1").ID)
+	require.NoError(t, err)
+	require.Empty(t, tl.Payments)
+	require.Equal(t, append(four, "register:ord_1"), ids(tl.Events))
+}

@@ -69,6 +69,14 @@ func (c explainCmd) reports(ctx context.Context, st *store.Store) ([]explain.Rep
 	}
 	events, err := st.FindEvents(ctx, c.Account, c.Source, c.Name)
 	if errors.Is(err, store.ErrNotFound) {
+		if events, err = st.EventsNaming(ctx, c.Account, c.Source, c.Name); err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			err = store.ErrNotFound
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("no order and no event is called %q%s; what was refused with 4xx is not stored, and stands in the log of serve", c.Name, c.within())
 	}
 	if err != nil {

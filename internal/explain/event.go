@@ -42,8 +42,10 @@ func eventTodo(e store.StoredEvent, t store.Timeline) []string {
 		return []string{"Put the order's reference on the payment at the gateway; its next event brings it."}
 	case e.Outcome == store.Waiting && e.Reason == store.ReasonSourcePaused:
 		return []string{"Set paused: false for source " + e.Source + " and reload the configuration."}
+	case e.Outcome == store.Ignored && e.Reason == store.ReasonUnknownOrder && !counts(e, t):
+		return []string{"Register orders before they can be paid, or set on_unknown_order: stub for source " + e.Source + ", so that events wait for the registration."}
 	case e.Outcome == store.Quarantined:
-		return []string{"Its bytes are kept. Look at them with: paidonce events show " + e.ID + " --payload"}
+		return []string{"The bytes of event " + e.ID + " are kept. Look at them with: paidonce events show " + e.ID + " --payload"}
 	case e.Outcome == store.Flagged && e.Reason == store.ReasonModeMismatch:
 		return []string{"Check the mode of source " + e.Source + ", and which endpoint the gateway's test account points to."}
 	case e.Outcome == store.Flagged && e.Reason == store.ReasonAccountMismatch:
@@ -63,7 +65,7 @@ func eventLine(e store.StoredEvent, t store.Timeline) string {
 	case store.Waiting:
 		return head + waitingText(e, t)
 	case store.Ignored:
-		return head + ignoredText(e)
+		return head + ignoredText(e, t)
 	case store.Flagged:
 		return head + flaggedText(e, t)
 	case store.Quarantined:
@@ -172,6 +174,10 @@ func waitingText(e store.StoredEvent, t store.Timeline) string {
 		}
 		return "waits: order " + cmp.Or(t.Order.Ref, e.Reference) + " is not registered yet."
 	case store.ReasonNoReference:
+		if e.Reference != "" && !counts(e, t) {
+			return fmt.Sprintf("waits: it names order %s, but it is a change to a payment, and only the payment's own events say what it is for; none of %s has come yet.",
+				e.Reference, strings.Join(e.Payment, " = "))
+		}
 		if t.Order.Ref != "" {
 			return fmt.Sprintf("came before anybody knew the order of its payment, and counts for %s since that is known.", t.Order.Ref)
 		}
@@ -195,10 +201,13 @@ func registeredAt(t store.Timeline) *store.Version {
 	return nil
 }
 
-func ignoredText(e store.StoredEvent) string {
+func ignoredText(e store.StoredEvent, t store.Timeline) string {
 	switch e.Reason {
 	case store.ReasonUnknownOrder:
-		return fmt.Sprintf("was ignored: nobody registered order %s, and source %s ignores unknown orders.", e.Reference, e.Source)
+		if counts(e, t) {
+			return fmt.Sprintf("came before order %s was registered, and counts since a later event of its payment came.", e.Reference)
+		}
+		return fmt.Sprintf("was ignored: nobody had registered order %s when it came, and source %s ignores unknown orders.", e.Reference, e.Source)
 	case gateway.UnknownType:
 		return "was ignored: Paidonce does not read events of this type."
 	case gateway.NoFact:

@@ -120,15 +120,24 @@ func gone(o store.Order) string {
 func orderWhy(t store.Timeline) (why, todo []string) {
 	o := t.Order
 	if len(t.Payments) == 0 && o.Total != nil && *o.Total > 0 && !o.Canceled {
-		why = append(why, "No payment is known for it: no event named "+o.Ref+".")
-		todo = append(todo, "Look for the payment at the gateway; check that it carries the reference "+o.Ref+" where the source looks for it.")
+		if slices.ContainsFunc(t.Events, func(e store.StoredEvent) bool { return e.Source != store.APISource }) {
+			why = append(why, "No payment counts for it: events named "+o.Ref+", and none of them could count.")
+		} else {
+			why = append(why, "No payment is known for it: no event named "+o.Ref+".")
+			todo = append(todo, "Look for the payment at the gateway; check that it carries the reference "+o.Ref+" where the source looks for it.")
+		}
 	}
 	for _, p := range t.Payments {
 		why = append(why, paymentSentence(p))
 	}
 	for _, e := range t.Events {
-		if e.Outcome == store.Flagged || e.Outcome == store.Quarantined || e.Outcome == store.Waiting && e.Reason == store.ReasonSourcePaused {
+		if needsWord(e, t) {
 			why = append(why, eventLine(e, t))
+			for _, s := range eventTodo(e, t) {
+				if !slices.Contains(todo, s) {
+					todo = append(todo, s)
+				}
+			}
 		}
 	}
 	for _, f := range o.Flags {
@@ -142,6 +151,29 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 	}
 	w, d := effectWhy(t)
 	return append(why, w...), append(todo, d...)
+}
+
+// needsWord reports whether an event may be why an order is not what somebody expects.
+func needsWord(e store.StoredEvent, t store.Timeline) bool {
+	switch e.Outcome {
+	case store.Flagged, store.Quarantined:
+		return true
+	case store.Ignored:
+		return !counts(e, t)
+	case store.Waiting:
+		return e.Reason == store.ReasonSourcePaused || e.Reason == store.ReasonNoReference && !counts(e, t)
+	}
+	return false
+}
+
+// counts reports whether an event's payment is one of the order's: what waited or was ignored stands in its ledger too.
+func counts(e store.StoredEvent, t store.Timeline) bool {
+	for _, p := range t.Payments {
+		if slices.ContainsFunc(e.Payment, func(id string) bool { return slices.Contains(p.Ledger.IDs, id) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // effectWhy says what the merchant was told and what is owed.

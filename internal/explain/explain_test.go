@@ -190,6 +190,8 @@ func eventCases() []eventCase {
 		{"waiting source_paused", event("evt_1", store.Waiting, store.ReasonSourcePaused, captured(5000)), nil},
 		{"waiting, a reason of tomorrow", event("evt_1", store.Waiting, "of_tomorrow", captured(5000)), nil},
 		{"ignored unknown_order", event("evt_1", store.Ignored, store.ReasonUnknownOrder, captured(5000)), nil},
+		{"ignored unknown_order, counted since", event("evt_1", store.Ignored, store.ReasonUnknownOrder, captured(5000)), paidTimeline()},
+		{"waiting no_reference, a change that names an order", event("evt_1", store.Waiting, store.ReasonNoReference, captured(5000)), nil},
 		{"ignored unknown_type", plain(store.Ignored, "unknown_type"), nil},
 		{"ignored no_fact", plain(store.Ignored, "no_fact"), nil},
 		{"ignored needs_fetch", plain(store.Ignored, "needs_fetch"), nil},
@@ -246,6 +248,15 @@ func stateCases() []section {
 		sums(order.StateCanceled, func(*store.Order) {}),
 		sums(order.StateExpired, func(*store.Order) {}),
 		{"a stub", explain.Order(store.Timeline{Order: stub(), Now: at(60)}).Text()},
+		{"named by nothing", explain.Order(store.Timeline{Order: registered(order.StatePending), Now: at(60)}).Text()},
+		{"named by what does not count", explain.Order(store.Timeline{Order: registered(order.StatePending), Now: at(60), Events: []store.StoredEvent{
+			register(),
+			event("evt_1", store.Quarantined, store.ReasonUnreadable+": amount_received is -5"),
+			event("evt_2", store.Waiting, store.ReasonSourcePaused, captured(5000)),
+			event("evt_3", store.Ignored, store.ReasonUnknownOrder, captured(5000)),
+			event("evt_4", store.Ignored, store.ReasonUnknownOrder, captured(5000)),
+			event("evt_5", store.Waiting, store.ReasonNoReference, captured(5000)),
+		}}).Text()},
 	}
 }
 
