@@ -50,6 +50,12 @@ func badCases() []ownCase {
 				obj{"fault": "sql_delay", "on": "UPDATE order_transitions", "ms": 40000, "times": 0}, obj{"send": 0}, obj{"wait": "quiet"},
 			}
 		}),
+		// Nothing comes that could kill the worker, so it runs.
+		variant("kill-unreached", []string{"steps[1] start: work-1 runs already"}, func(c *ownCase) {
+			c.steps = list{
+				obj{"fault": "kill_process", "process": "work", "on": "UPDATE order_transitions", "at": "before_commit"}, obj{"start": "work"},
+			}
+		}),
 		variant("refused-and-runs", []string{"paidonce config check: ended with code 0", "paidonce serve: still ran"}, func(c *ownCase) {
 			c.startup, c.requests, c.statuses, c.orders, c.assert = "refused", nil, nil, nil, obj{}
 		}),

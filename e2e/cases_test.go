@@ -68,6 +68,7 @@ func play(t *testing.T, c *cases.Case) error {
 			return ok
 		},
 		HasIdempotency: hasIdempotency(t),
+		Note:           func(text string) { t.Log(text) },
 		Open:           func(ctx context.Context, c *cases.Case) (*cases.Stage, error) { return openStage(ctx, t, c) },
 	})
 }

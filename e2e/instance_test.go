@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +25,7 @@ type instance struct {
 	done   chan struct{} // closed at its end
 	err    error         // how it ended; read after done
 	cancel func()        // in this process
+	killed atomic.Bool   // not by itself
 
 	cmd      *exec.Cmd // as a child
 	stdin    io.Closer
@@ -61,8 +64,12 @@ func (i *instance) kill() error {
 		<-i.done
 		return nil
 	}
+	i.killed.Store(true)
 	err := i.cmd.Process.Kill()
 	<-i.done
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
 	return err
 }
 

@@ -81,7 +81,40 @@ func lateCase() ownCase {
 				"state_in": list{"paid"}, "registered": true, "flags_absent": list{"unregistered"}, "flags_only": list{}, "told_in": list{"fulfilled"},
 				"version": obj{"min": 2},
 			}},
-			"outcomes": list{list{"waiting"}}, "rows": obj{"events": 1, "payments": 1}, "calls": obj{"fulfil": 1},
+			"outcomes": list{list{"waiting"}}, "rows": obj{"events": 1, "payments": 1, "orders": 1}, "calls": obj{"fulfil": 1},
+		},
+	}
+}
+
+// stoppedLateCase registers two orders while no worker runs: one whose row a
+// webhook has made, which counts, and one whose row the step makes, which does not.
+func stoppedLateCase() ownCase {
+	register := func(ref string) obj {
+		return obj{"register_order": obj{"ref": ref, "amount_minor": 5000, "currency": "EUR"}}
+	}
+	return ownCase{
+		id: "late-stopped", title: "Money before one order and after another, and no worker", orders: list{},
+		requests: requestsOf(
+			stripeEvent("payment_intent.succeeded", "ls-1", "evt_ls_1"), stripeEvent("payment_intent.succeeded", "ls-2", "evt_ls_2"),
+		),
+		statuses: repeat(200, 2),
+		steps: list{
+			obj{"stop": "work"},
+			obj{"send": 0},
+			register("ls-1"),
+			register("ls-2"),
+			register("ls-2"),
+			obj{"check": obj{
+				"orders": obj{"ls-1": obj{"state_in": list{"paid"}, "told_in": list{"nothing"}}, "ls-2": untouched()},
+				"rows":   obj{"orders": 1}, "calls": obj{"total": 0},
+			}},
+			obj{"send": 1},
+			obj{"start": "work"},
+			obj{"wait": "quiet"},
+		},
+		assert: obj{
+			"orders": obj{"ls-1": paidOnce(), "ls-2": paidOnce()}, "outcomes": list{list{"waiting"}, list{"applied"}},
+			"rows": obj{"events": 2, "payments": 2, "orders": 1}, "calls": obj{"fulfil": 2, "total": 2},
 		},
 	}
 }

@@ -10,7 +10,12 @@ import (
 func ownCases() []ownCase {
 	return []ownCase{
 		transportCase(), retriesCase(), parallelCase(), processesCase(), killServeCase(), killWorkCase(), killConnectionCase(),
-		delayCase(), merchantErrorCase(), merchantHangCase(), clockCase(), reloadCase(), statesCase(), lateCase(), prunedCase(),
+		killThenCase("restart", obj{"restart": "work"}),
+		killThenCase("start", obj{"start": "work"}),
+		killThenCase("stop", obj{"stop": "work"}, obj{"start": "work"}),
+		killThenCase("clear", obj{"clear_faults": true}, obj{"start": "work"}), killUnreachedCase(),
+
+		delayCase(), merchantErrorCase(), merchantHangCase(), clockCase(), reloadCase(), statesCase(), lateCase(), stoppedLateCase(), prunedCase(),
 		refusedCase("refused-secret", obj{"stripe": obj{"gateway": "stripe", "mode": "live", "secrets": list{"sk_live_wrongkindofsecret000"}}}),
 		refusedCase("refused-no-secrets", obj{"stripe": obj{"gateway": "stripe", "mode": "live", "secrets": list{}}}),
 		refusedCase("refused-hmac-key", obj{"stripe": stripeSource(), "adyen": obj{
@@ -210,6 +215,50 @@ func killWorkCase() ownCase {
 			obj{"wait": "quiet"},
 		},
 		assert: obj{"orders": obj{"kw-1": paidOnce()}, "rows": obj{"transitions": 1}, "calls": obj{"fulfil": 1, "total": 1}},
+	}
+}
+
+// killThenCase goes on with the process before the fault has killed it: what it
+// asks for happens after the kill.
+func killThenCase(name string, then ...any) ownCase {
+	ref := "kt-" + name
+	steps := list{
+		obj{"fault": "kill_process", "process": "work", "on": "UPDATE order_transitions", "at": "before_commit"},
+		obj{"send": 0},
+	}
+	return ownCase{
+		id: "kill-then-" + name, title: "work is to die at its claim, and nobody waits for that: " + name,
+		orders:   registered(ref),
+		requests: requestsOf(stripeEvent("payment_intent.succeeded", ref, "evt_"+ref)),
+		statuses: list{list{200}},
+		steps:    append(append(steps, then...), obj{"wait": "quiet"}),
+		assert: obj{
+			"orders": obj{ref: paidOnce()}, "rows": obj{"events": 1, "transitions": 1}, "calls": obj{"fulfil": 1, "total": 1},
+		},
+	}
+}
+
+// killUnreachedCase arms faults that nothing reaches: the steps do not wait for
+// what cannot come, and the processes end and start as ever.
+func killUnreachedCase() ownCase {
+	armed := func(process, on string) obj {
+		return obj{"fault": "kill_process", "process": process, "on": on, "at": "before_commit"}
+	}
+	return ownCase{
+		id: "kill-unreached", title: "Processes are to die where they never come",
+		orders:   registered("ku-1"),
+		requests: requestsOf(stripeEvent("payment_intent.succeeded", "ku-1", "evt_ku_1")),
+		statuses: list{list{200}},
+		steps: list{
+			armed("serve", "INSERT order_transitions"),
+			armed("work", "INSERT processed_events"),
+			obj{"restart": "serve"},
+			obj{"restart": "work"},
+			obj{"clear_faults": true},
+			obj{"send": 0},
+			obj{"wait": "quiet"},
+		},
+		assert: obj{"orders": obj{"ku-1": paidOnce()}, "rows": obj{"events": 1}, "outcomes": list{list{"applied"}}, "calls": obj{"fulfil": 1, "total": 1}},
 	}
 }
 

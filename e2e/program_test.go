@@ -207,13 +207,13 @@ func cleanEnv() []string {
 
 // Stop implements [cases.Program].
 func (p *program) Stop(ctx context.Context, process string, number int) error {
-	i, err := p.take(process, number)
+	i, err := p.find(process, number)
 	if err != nil {
 		return err
 	}
 	if i.cmd == nil {
 		i.cancel()
-	} else if err := i.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	} else if err := i.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
@@ -223,7 +223,7 @@ func (p *program) Stop(ctx context.Context, process string, number int) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), i.kill())
 	}
-	if i.err != nil {
+	if i.err != nil && !i.killed.Load() {
 		return fmt.Errorf("%s ended with an error: %w", process, i.err)
 	}
 	return nil
@@ -234,23 +234,23 @@ func (p *program) Kill(_ context.Context, process string, number int) error {
 	if !p.processes {
 		return errors.New("there is no process to kill: the case was not seen to need one")
 	}
-	i, err := p.take(process, number)
+	i, err := p.find(process, number)
 	if err != nil {
 		return err
 	}
 	return i.kill()
 }
 
-// take removes an instance that runs from those that do.
-func (p *program) take(process string, number int) (*instance, error) {
+// find returns an instance that runs. It stays findable until its end: one that
+// is being stopped can still be killed.
+func (p *program) find(process string, number int) (*instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := cases.ProcessName(process, number)
 	i := p.instances[name]
 	if i == nil || !i.running() {
-		return nil, fmt.Errorf("%s does not run", name)
+		return nil, fmt.Errorf("%s %w", name, cases.ErrNotRunning)
 	}
-	delete(p.instances, name)
 	return i, nil
 }
 

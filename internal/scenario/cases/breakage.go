@@ -13,11 +13,11 @@ import (
 
 // faults are those of one round.
 type faults struct {
-	mu      sync.Mutex // held by a watcher from before the kill until the transaction is gone
-	list    []*fault.Fault
-	cancels []context.CancelFunc
-	watches sync.WaitGroup
-	err     error
+	mu     sync.Mutex // held by a watcher from before the kill until the transaction is gone
+	list   []*fault.Fault
+	kills  []*pendingKill
+	fallen map[string]bool // by ProcessName: killed by a fault and not started since; mu
+	err    error           // mu
 }
 
 // ProcessName is what a process tells the database about itself, by
@@ -52,46 +52,8 @@ func (p *player) startFault(ctx context.Context, s *Step) error {
 		return err
 	}
 	p.faults.list = append(p.faults.list, f)
-	watch, cancel := context.WithCancel(ctx)
-	p.faults.cancels = append(p.faults.cancels, cancel)
-	p.faults.watches.Go(func() {
-		if err := p.killHeld(watch, f, s.Process, s.Instance); err != nil && watch.Err() == nil {
-			p.faults.mu.Lock()
-			defer p.faults.mu.Unlock()
-			p.faults.err = errors.Join(p.faults.err, fmt.Errorf("kill %s %d at its commit: %w", s.Process, s.Instance, err))
-		}
-	})
+	p.watchKill(ctx, f, s.Process, s.Instance)
 	return nil
-}
-
-// killHeld waits until a transaction of the process is held before its commit,
-// kills the process, and ends the backend: a process that died there never sent
-// its COMMIT, but the server, which executes it already, would not notice.
-func (p *player) killHeld(ctx context.Context, f *fault.Fault, process string, instance int) error {
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		pid, err := f.Held(ctx)
-		if err != nil {
-			return err
-		}
-		if pid != 0 {
-			p.faults.mu.Lock()
-			defer p.faults.mu.Unlock()
-			if err := f.Clear(ctx); err != nil {
-				return err
-			}
-			if err := p.kill(ctx, process, instance); err != nil {
-				return err
-			}
-			return fault.Terminate(ctx, p.Pool, pid)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // settled waits for a kill that is under way, and returns what went wrong with one.
@@ -121,16 +83,16 @@ func (f *faults) clear(ctx context.Context) error {
 		}
 	}
 	f.list = nil
-	return f.err
+	return f.settled()
 }
 
-// stop ends the watchers.
+// stop ends the watchers. A kill that is under way is carried out.
 func (f *faults) stop() {
-	for _, cancel := range f.cancels {
-		cancel()
+	for _, k := range f.kills {
+		k.cancel()
+		<-k.done
 	}
-	f.cancels = nil
-	f.watches.Wait()
+	f.kills = nil
 }
 
 // loop runs the sweeper of idempotency keys again and again.

@@ -65,6 +65,9 @@ func runOnce(ctx context.Context, c *Case, opts Options) error {
 	defer stage.Close()
 	p := newPlayer(c, stage)
 	p.quietWithin = cmp.Or(opts.QuietWithin, quietWithin)
+	if opts.Note != nil {
+		p.note = func(format string, args ...any) { opts.Note(fmt.Sprintf(format, args...)) }
+	}
 	if c.Setup.Refused() {
 		return p.refused(ctx)
 	}
@@ -81,7 +84,7 @@ type player struct {
 	outcomes       [][]string        // by request: what the first send left; nil: never sent
 	etags          map[string]string // by reference
 	addrs          map[int]string    // of the instances of serve, as last seen
-	registered     map[string]bool   // by register_order
+	registered     map[string]bool   // the orders whose row a register_order made
 	before         counts            // the rows that the set-up left
 	faults         faults
 	loop           *loop
@@ -90,13 +93,14 @@ type player struct {
 	quietWithin    time.Duration
 	merchant       string // how the merchant answers: ok, error, hang
 	wrong          []error
+	note           func(format string, args ...any) // says what is no fault of the program
 }
 
 func newPlayer(c *Case, stage *Stage) *player {
 	return &player{
 		Stage: stage, c: c, merchant: "ok", etags: make(map[string]string), addrs: make(map[int]string),
-		registered: make(map[string]bool),
-		answers:    make([][]Reply, len(c.Requests)), outcomes: make([][]string, len(c.Requests)),
+		registered: make(map[string]bool), note: func(string, ...any) {},
+		answers: make([][]Reply, len(c.Requests)), outcomes: make([][]string, len(c.Requests)),
 	}
 }
 

@@ -33,16 +33,21 @@ type impostor struct {
 	refused []cases.Ended
 	server  *httptest.Server
 	clock   time.Time
+	note    func(string)
+	killed  []string
 }
 
 func (p *impostor) Start(context.Context, string, int) error       { return errors.New("no") }
 func (p *impostor) Stop(context.Context, string, int) error        { return nil }
-func (p *impostor) Kill(context.Context, string, int) error        { return nil }
 func (p *impostor) Addr(int) string                                { return p.server.Listener.Addr().String() }
 func (p *impostor) Reload(context.Context, string, []string) error { return nil }
 func (p *impostor) Logs() string                                   { return p.logs }
 func (p *impostor) Refused(context.Context) ([]cases.Ended, error) { return p.refused, nil }
 func (p *impostor) SetClock(t time.Time) error                     { p.clock = t; return nil }
+func (p *impostor) Kill(_ context.Context, process string, _ int) error {
+	p.killed = append(p.killed, process)
+	return nil
+}
 func (p *impostor) Running(process string) []int {
 	if process == "work" && !p.workers {
 		return nil
@@ -71,7 +76,7 @@ func play(t *testing.T, text string, p *impostor, before func(pool *pgxpool.Pool
 	c, err := cases.Parse([]byte(text))
 	require.NoError(t, err)
 	return cases.Run(t.Context(), c, cases.Options{
-		HasGateway: func(name string) bool { return name != "nobody" }, QuietWithin: 2 * time.Second,
+		HasGateway: func(name string) bool { return name != "nobody" }, QuietWithin: 2 * time.Second, Note: p.note,
 		Open: func(context.Context, *cases.Case) (*cases.Stage, error) {
 			pool := storetest.Open(t)
 			st, err := store.New(pool, store.Options{})
@@ -212,6 +217,37 @@ func TestSkips(t *testing.T) {
 	err = play(t, script(stripe, `{"method": "GET", "path": "/v1/orders"}`, `[200]`, ``), &impostor{}, nil)
 	require.ErrorAs(t, err, &skipped)
 	require.ErrorContains(t, err, "idempotency does not exist")
+}
+
+// TestKillThatCannotCome arms a fault that nothing reaches, in a program that has
+// nothing to do, and in one that seems to have: the case goes on, and says so.
+func TestKillThatCannotCome(t *testing.T) {
+	t.Parallel()
+	steps := `"steps": [
+		{"fault": "kill_process", "process": "work", "on": "UPDATE orders", "at": "before_commit"}, {"stop": "work"}], "setup"`
+	text := strings.Replace(script(stripe, "", "", ""), `"setup"`, steps, 1)
+	for name, busy := range map[string]string{
+		"Idle": `SELECT`,
+		"Busy": `INSERT INTO river_job (kind, args, max_attempts, state, scheduled_at) VALUES ('drain', '{}', 1, 'scheduled', now() + interval '1.9 s')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var notes []string
+			p := &impostor{workers: true, note: func(text string) { notes = append(notes, text) }}
+			began := time.Now()
+			_ = play(t, text, p, func(pool *pgxpool.Pool) {
+				_, err := pool.Exec(context.Background(), busy)
+				require.NoError(t, err)
+				began = time.Now()
+			})
+			require.Len(t, notes, 1)
+			require.Contains(t, notes[0], "work 1 was not killed")
+			require.Empty(t, p.killed)
+			if name == "Busy" {
+				require.Greater(t, time.Since(began), 2*time.Second, "what is due soon could trip the fault")
+			}
+		})
+	}
 }
 
 func TestRefused(t *testing.T) {

@@ -50,10 +50,12 @@ type Program interface {
 	// Start returns when the instance is ready. Starting one that runs is an error.
 	Start(ctx context.Context, process string, instance int) error
 
-	// Stop sends SIGTERM and waits for the end.
+	// Stop sends SIGTERM and waits for the end; that may come by a Kill meanwhile.
+	// It is ErrNotRunning if there is nothing to stop.
 	Stop(ctx context.Context, process string, instance int) error
 
-	// Kill sends SIGKILL and waits for the end.
+	// Kill sends SIGKILL and waits for the end, also to one that is being stopped.
+	// It is ErrNotRunning if there is nothing to kill.
 	Kill(ctx context.Context, process string, instance int) error
 
 	// Running returns the instances of a process that run, in rising order.
@@ -95,6 +97,11 @@ type Options struct {
 	// QuietWithin is how long a database may take to become quiet. Default 30 s,
 	// the format's.
 	QuietWithin time.Duration
+
+	// Note takes what a reader of the result should know and what fails nothing:
+	// that a fault was never reached. It may be called from several rounds at
+	// once. Nil: nobody reads it.
+	Note func(text string)
 
 	// Open makes a stage for the case.
 	Open func(ctx context.Context, c *Case) (*Stage, error)

@@ -35,26 +35,20 @@ func (p *player) step(ctx context.Context, s *Step) error {
 	case "check":
 		return p.verify(ctx, &s.Check, "check")
 	case "register_order":
-		p.registered[s.Register.Ref] = true
-		return p.register(ctx, s.Register.Ref, s.Register.Amount, s.Register.Currency)
+		return p.registerOrder(ctx, s.Register)
 	case "read_order":
 		return p.readOrder(ctx, s.Read)
 	case "advance_clock_s":
 		p.clock += time.Duration(s.Advance) * time.Second
 		return p.Program.SetClock(p.time())
 	case "start":
-		return p.Program.Start(ctx, s.Process, s.Instance)
+		return p.start(ctx, s.Process, s.Instance)
 	case "stop":
-		return p.Program.Stop(ctx, s.Process, s.Instance)
+		return p.stop(ctx, s.Process, s.Instance)
 	case "kill":
 		return p.kill(ctx, s.Process, s.Instance)
 	case "restart":
-		if slices.Contains(p.Program.Running(s.Process), s.Instance) {
-			if err := p.Program.Stop(ctx, s.Process, s.Instance); err != nil {
-				return err
-			}
-		}
-		return p.Program.Start(ctx, s.Process, s.Instance)
+		return p.restart(ctx, s.Process, s.Instance)
 	case "reload":
 		return p.Program.Reload(ctx, s.Reload.Source, s.Reload.Secrets)
 	case "merchant":
@@ -64,6 +58,9 @@ func (p *player) step(ctx context.Context, s *Step) error {
 	case "fault":
 		return p.startFault(ctx, s)
 	case "clear_faults":
+		if err := p.awaitKills(ctx, "", 0); err != nil {
+			return err
+		}
 		return p.faults.clear(ctx)
 	case "delete_rows":
 		_, err := p.Pool.Exec(ctx, `DELETE FROM processed_events WHERE source_id <> 'api'`)
@@ -81,12 +78,17 @@ func (p *player) step(ctx context.Context, s *Step) error {
 // time is where the program's clock stands.
 func (p *player) time() time.Time { return time.Unix(p.c.Now, 0).Add(p.clock) }
 
-// kill ends a process and remembers what it left.
-func (p *player) kill(ctx context.Context, process string, instance int) error {
-	if err := p.Program.Kill(ctx, process, instance); err != nil {
+// registerOrder registers an order and remembers whether that made its row: an
+// order that a webhook brought about stays one that the webhook brought about.
+func (p *player) registerOrder(ctx context.Context, o StepOrder) error {
+	had, err := p.order(ctx, o.Ref)
+	if err != nil {
 		return err
 	}
-	return p.noteKilled(ctx)
+	if had == nil {
+		p.registered[o.Ref] = true
+	}
+	return p.register(ctx, o.Ref, o.Amount, o.Currency)
 }
 
 // send sends one request, again and again while the step asks for it.
