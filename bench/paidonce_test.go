@@ -3,6 +3,8 @@ package bench_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -32,7 +34,8 @@ func runPaidonce(url string) error {
 	cfg.Accounts = map[string]config.Account{"shop": {Sources: map[string]gateway.Source{
 		"stripe": {ID: "stripe", Account: "shop", Gateway: "stripe", Mode: "live", Secrets: []string{secret}},
 	}}}
-	return app.Serve(ctx, cfg, app.Edges{Ready: func(a app.Addrs) { fmt.Println(a.Listen) }})
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return app.Serve(ctx, cfg, app.Edges{Log: log, Ready: func(a app.Addrs) { fmt.Println(a.Listen) }})
 }
 
 func registerOrders(ctx context.Context, url string) error {

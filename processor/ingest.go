@@ -32,6 +32,10 @@ type IngestOptions struct {
 	// made batches smaller.
 	Committers int
 
+	// Parallel is for how many waiting events another committer begins while one is at work; fewer wait for that one,
+	// which is about to be free: small batches side by side cost more than one larger batch after another. Default 24.
+	Parallel int
+
 	// MaxBatch is the largest number of events in one transaction. A single delivery that holds more goes alone.
 	// Default 256.
 	MaxBatch int
@@ -50,7 +54,8 @@ type IngestOptions struct {
 }
 
 func (o IngestOptions) withDefaults() IngestOptions {
-	setDefault(&o.Committers, 1)
+	setDefault(&o.Committers, 2)
+	setDefault(&o.Parallel, 24)
 	setDefault(&o.MaxBatch, 256)
 	setDefault(&o.MaxWaiting, 2048)
 	setDefault(&o.BatchTimeout, 8*time.Second)
@@ -78,6 +83,7 @@ type Ingester struct {
 	mu      sync.Mutex
 	queues  map[string]*queue // by account; only accounts that wait
 	turn    []string          // accounts in the order of their turn
+	waiting int               // events in all queues
 	busy    int               // committers at work
 	stopped bool
 	leaders sync.WaitGroup
@@ -106,7 +112,7 @@ func NewIngester(st Applier, opts IngestOptions) (*Ingester, error) {
 	if st == nil {
 		return nil, errors.New("processor: nil store")
 	}
-	if opts.Committers < 0 || opts.MaxBatch < 0 || opts.MaxWaiting < 0 || opts.BatchTimeout < 0 || opts.FlushEvery < 0 {
+	if opts.Committers < 0 || opts.Parallel < 0 || opts.MaxBatch < 0 || opts.MaxWaiting < 0 || opts.BatchTimeout < 0 || opts.FlushEvery < 0 {
 		return nil, errors.New("processor: IngestOptions must not be negative")
 	}
 	i := &Ingester{store: st, opts: opts.withDefaults(), queues: map[string]*queue{}, counts: map[store.EventKey]int{}}
@@ -151,7 +157,8 @@ func (i *Ingester) Ingest(ctx context.Context, events []store.Event) ([]store.Re
 		return nil, ErrOverloaded
 	}
 	q.calls, q.events = append(q.calls, c), q.events+len(events)
-	lead := i.busy < i.opts.Committers
+	i.waiting += len(events)
+	lead := i.busy < i.opts.Committers && i.worthwhile(i.busy)
 	if lead {
 		i.busy++
 		i.leaders.Add(1)
@@ -198,11 +205,20 @@ func (i *Ingester) lead(ctx context.Context, mine *call) {
 	}
 }
 
-// rest ends a committer's work if nothing waits, and reports whether it did.
+// worthwhile reports whether what waits is worth a committer beside so many others.
+func (i *Ingester) worthwhile(others int) bool {
+	return i.waiting > 0 && (others == 0 || i.waiting >= i.opts.Parallel)
+}
+
+// rest ends a committer's work if nothing waits that is worth it, and reports whether it did.
 func (i *Ingester) rest() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.turn) > 0 {
+	return i.restLocked()
+}
+
+func (i *Ingester) restLocked() bool {
+	if i.worthwhile(i.busy - 1) {
 		return false
 	}
 	i.busy--
@@ -210,10 +226,13 @@ func (i *Ingester) rest() bool {
 	return true
 }
 
-// take removes the next batch from the queues; nil, and one committer fewer, if nothing waits.
+// take removes the next batch from the queues; nil, and one committer fewer, if nothing waits that is worth it.
 func (i *Ingester) take() []*call {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.restLocked() {
+		return nil
+	}
 	var batch []*call
 	events := 0
 	for len(i.turn) > 0 {
@@ -225,6 +244,7 @@ func (i *Ingester) take() []*call {
 		}
 		i.turn = i.turn[1:]
 		q.calls, q.events = q.calls[1:], q.events-len(c.events)
+		i.waiting -= len(c.events)
 		if len(q.calls) == 0 {
 			delete(i.queues, account)
 		} else {
@@ -235,7 +255,7 @@ func (i *Ingester) take() []*call {
 		}
 		batch, events = append(batch, c), events+len(c.events)
 	}
-	if batch == nil {
+	if batch == nil { // all that waited was given up
 		i.busy--
 		i.leaders.Done()
 		return nil

@@ -110,6 +110,38 @@ func TestIngestGathersWhatWaits(t *testing.T) {
 	})
 }
 
+func TestIngestStartsAnotherCommitterForABatchWorthIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gatedStore{gate: make(chan struct{})}
+		i := ingester(t, g, processor.IngestOptions{Committers: 2, Parallel: 3})
+		var wg sync.WaitGroup
+		send := func(ids ...string) {
+			for _, id := range ids {
+				wg.Go(func() {
+					if _, err := i.Ingest(t.Context(), []store.Event{event("a", id)}); err != nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+			}
+		}
+		send("1", "2", "3")
+		require.Equal(t, [][]string{{"1"}}, g.batches, "two are not worth a second committer")
+		send("4")
+		require.Equal(t, [][]string{{"1"}, {"2", "3", "4"}}, g.batches)
+		send("5", "6")
+		g.gate <- struct{}{} // whichever ends first leaves the two to the other
+		synctest.Wait()
+		require.Len(t, g.batches, 2)
+		g.gate <- struct{}{}
+		synctest.Wait()
+		require.Equal(t, []string{"5", "6"}, g.batches[2], "nothing waits when nobody works")
+		g.gate <- struct{}{}
+		wg.Wait()
+	})
+}
+
 func TestIngestKeepsADeliveryTogether(t *testing.T) {
 	t.Parallel()
 	g := &gatedStore{}

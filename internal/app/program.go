@@ -53,6 +53,7 @@ type program struct {
 
 func run(ctx context.Context, cfg *config.Config, e Edges, what parts) error {
 	e = e.withDefaults()
+	tuneMemory()
 	p := &program{
 		cfg: cfg, edges: e, log: e.Log, live: newLive(cfg), registry: newRegistry(),
 		resume: make(chan struct{}, 1),
