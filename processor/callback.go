@@ -219,8 +219,12 @@ func (c *Callback) read(resp *http.Response) error {
 // retryAfter reads the header's two forms, seconds and a date; 0 if it is neither.
 // https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
 func retryAfter(v string, now time.Time) time.Duration {
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+	n, err := strconv.ParseUint(v, 10, 31)
+	switch {
+	case err == nil:
 		return time.Duration(n) * time.Second
+	case errors.Is(err, strconv.ErrRange):
+		return MaxRetryAfter // a number, only longer than anybody waits
 	}
 	if t, err := http.ParseTime(v); err == nil {
 		return max(0, t.Sub(now))

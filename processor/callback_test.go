@@ -142,11 +142,13 @@ func TestCallbackAnswers(t *testing.T) {
 func TestCallbackRetryAfter(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]time.Duration{
-		"120":                  2 * time.Minute,
-		"0":                    0,
-		"-5":                   0,
-		"soon":                 0,
-		"99999999999999999999": 0,
+		"120":                   2 * time.Minute,
+		"0":                     0,
+		"-5":                    0,
+		"soon":                  0,
+		"2147483648":            processor.MaxRetryAfter,
+		"99999999999999999999":  processor.MaxRetryAfter,
+		"-99999999999999999999": 0,
 		noon.Add(time.Hour).Format(http.TimeFormat):       time.Hour,
 		noon.Add(-time.Hour).Format(http.TimeFormat):      0,
 		noon.Add(100 * time.Hour).Format(http.TimeFormat): processor.MaxRetryAfter,

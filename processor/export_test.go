@@ -3,6 +3,8 @@ package processor
 import (
 	"net/netip"
 	"time"
+
+	"github.com/paidonce/paidonce/internal/netaddr"
 )
 
 // The parts that decide, for tests of their rules alone.
@@ -33,4 +35,4 @@ func NextTry(waits []time.Duration, refusedFor time.Duration, n int, err error) 
 func ResultName(err error) string { return resultOf(err).name() }
 
 // IsPublic reports whether a callback may go to address a.
-func IsPublic(a string) bool { return isPublic(netip.MustParseAddr(a)) }
+func IsPublic(a string) bool { return netaddr.Public(netip.MustParseAddr(a)) }
