@@ -31,7 +31,7 @@ Examples:
 // Run runs the command.
 func (c devCmd) Run(ctx context.Context, e *env) error {
 	o := dev.Options{
-		Config: e.file(), Getenv: e.getenv, Stdout: e.stdout, Stderr: e.stderr, Now: e.now, Self: selfCommand(e.getenv),
+		Config: e.file(), Getenv: e.getenv, Environ: e.environ, Stdout: e.stdout, Stderr: e.stderr, Now: e.now, Self: selfCommand(e.getenv),
 	}
 	if c.Replay != "" {
 		return c.replay(ctx, e, o)

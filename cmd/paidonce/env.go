@@ -32,7 +32,7 @@ func (e *env) file() string {
 
 // load reads the configuration.
 func (e *env) load() (*config.Config, error) {
-	return config.Load(e.file(), e.getenv)
+	return config.Load(e.file(), e.getenv, e.environ...)
 }
 
 // loadAccounts is load for commands that need somebody's account.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +44,7 @@ func call(t *testing.T, args []string, pairs ...string) answer {
 	}
 	var stdout, stderr bytes.Buffer
 	e := &env{
-		getenv: func(name string) string { return vars[name] }, stdin: strings.NewReader(""),
+		getenv: func(name string) string { return vars[name] }, environ: slices.Collect(maps.Keys(vars)), stdin: strings.NewReader(""),
 		stdout: &stdout, stderr: &stderr, now: func() time.Time { return now },
 	}
 	code := e.run(t.Context(), args)

@@ -57,13 +57,14 @@ var groups = []kong.Group{
 // env is what a command has beside its own flags: nothing of a command is
 // global, so tests drive the whole program in-process.
 type env struct {
-	config string // --config
-	getenv func(string) string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	now    func() time.Time
-	model  *kong.Kong
+	config  string // --config
+	getenv  func(string) string
+	environ []string // the names of all variables
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	now     func() time.Time
+	model   *kong.Kong
 }
 
 // errFailed ends a command with exit code 1 when it has said all there is to say.
@@ -77,9 +78,14 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 // exited unwinds the parser where kong would end the process (after --help).
 type exited int
 
-// run is main without globals. It returns the exit code.
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+// run is main without globals; environ is what os.Environ returns. It returns
+// the exit code.
+func run(ctx context.Context, args []string, getenv func(string) string, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now} //nolint:forbidigo // the edge where the real clock enters
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		e.environ = append(e.environ, name)
+	}
 	return e.run(ctx, args)
 }
 

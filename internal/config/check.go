@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -12,10 +13,14 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/netaddr"
 )
 
 // name is what accounts and sources may be called: they stand in URLs, rows
@@ -41,13 +46,7 @@ func (k *checker) add(path, format string, args ...any) {
 	if k.origin.unread(path) {
 		return
 	}
-	at := k.origin.of(path)
-	k.problems = append(k.problems, &Problem{
-		Where: at.String(),
-		Path:  path,
-		Text:  k.hide.hide(fmt.Sprintf(format, args...)),
-		at:    at,
-	})
+	k.problems = append(k.problems, newProblem(k.origin.of(path), path, k.hide.hide(fmt.Sprintf(format, args...))))
 }
 
 // Check returns everything that is wrong with the values, joined. Load has
@@ -153,9 +152,15 @@ func checkCallback(k *checker, path string, cb Callback) {
 	}
 	if cb.URL == "" {
 		k.add(path, "has no url; write where the merchant is to be told, or leave the callback out")
-	} else if u, err := url.Parse(cb.URL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+	} else if u, err := url.Parse(cb.URL); err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		k.add(path+".url", "must be a URL such as https://shop.example/paidonce")
 	} else {
+		if u.Port() != "" && !isPort(u.Port(), 1) {
+			k.add(path+".url", "must have a port between 1 and 65535, or none")
+		}
+		if !cb.AllowPrivate && isPrivateHost(u.Hostname()) {
+			k.add(path+".url", "leads to an address that is not public; set allow_private: true if it is inside your own network")
+		}
 		if u.Scheme == "http" && !cb.AllowPrivate {
 			k.add(path+".url", "must be https; set allow_private: true if it is inside your own network")
 		}
@@ -171,6 +176,22 @@ func checkCallback(k *checker, path string, cb Callback) {
 	if cb.OldSecret != "" && !wellCallbackSecret(cb.OldSecret) {
 		k.add(path+".old_secret", "must be whsec_ and 24 to 64 bytes in base64")
 	}
+}
+
+// isPrivateHost reports whether a host is written as an address that is not public. What a name resolves to is seen when
+// it is called.
+func isPrivateHost(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true // https://www.rfc-editor.org/rfc/rfc6761#section-6.3
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && !netaddr.Public(a)
+}
+
+func isPort(s string, low int) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= low && n <= 65535
 }
 
 const makeSecret = "echo whsec_$(openssl rand -base64 32)"
@@ -256,9 +277,18 @@ func checkDatabaseURL(k *checker, path, s string) {
 		u, err := url.Parse(s)
 		if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 			k.add(path, "must be a URL such as postgres://user:password@host:5432/database")
+			return
 		}
 	} else if !strings.Contains(s, "=") {
 		k.add(path, "must be a URL such as postgres://user:password@host:5432/database")
+		return
+	}
+	// What pgx says may quote a piece of the password, so only the name of a file that is missing is passed on.
+	var file *fs.PathError
+	if _, err := pgxpool.ParseConfig(s); errors.As(err, &file) {
+		k.add(path, "names a file that cannot be read: %v", file)
+	} else if err != nil {
+		k.add(path, "cannot be used: its port, sslmode, or another of its parameters is not one that Postgres or the pool knows")
 	}
 }
 
@@ -275,7 +305,11 @@ func checkAddress(k *checker, path, s string, offAllowed bool) {
 	if offAllowed && s == "off" {
 		return
 	}
-	if _, port, err := net.SplitHostPort(s); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil && !isPort(port, 0) {
+		_, err = net.LookupPort("tcp", port) // a name such as http
+	}
+	if err != nil || port == "" {
 		k.add(path, "must be an address to listen on, such as :8080 or 127.0.0.1:9090")
 	}
 }

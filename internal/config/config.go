@@ -169,7 +169,10 @@ func Defaults() *Config {
 // Load reads the file at path and the environment. With an empty path it reads
 // DefaultFile if there is one, and the environment alone otherwise. The error
 // joins all problems, each one line that starts with its place; see [Problem].
-func Load(path string, getenv func(string) string) (*Config, error) {
+//
+// names are the names of all variables that there are. One that begins with
+// PAIDONCE_ and sets nothing is a problem; without names, none is looked for.
+func Load(path string, getenv func(string) string, names ...string) (*Config, error) {
 	name := path
 	if name == "" {
 		name = DefaultFile
@@ -177,9 +180,9 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 	data, err := os.ReadFile(name)
 	switch {
 	case err == nil:
-		return Parse(name, data, getenv)
+		return Parse(name, data, getenv, names...)
 	case path == "" && errors.Is(err, fs.ErrNotExist):
-		return Parse("", nil, getenv)
+		return Parse("", nil, getenv, names...)
 	default:
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
@@ -187,12 +190,13 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 
 // Parse is Load for a file that has been read: name stands in problems, and
 // its folder is where file:relative/path starts.
-func Parse(name string, data []byte, getenv func(string) string) (*Config, error) {
+func Parse(name string, data []byte, getenv func(string) string, names ...string) (*Config, error) {
 	c := Defaults()
 	d := newDecoder(name, getenv)
 	c.origin = &d.origin
 	if root, ok := d.parse(data); ok {
 		d.config(c, root)
+		d.strangers(names)
 	}
 	c.derive()
 	if err := inOrder(append(d.problems, c.check()...)); err != nil {

@@ -19,6 +19,7 @@ import (
 type decoder struct {
 	origin
 	getenv   func(string) string
+	asked    map[string]bool // variables that something was looked for in
 	anchors  map[string]ast.Node
 	vars     map[string]string // variable → the path that it set
 	problems []error
@@ -28,9 +29,11 @@ type decoder struct {
 const maxDepth = 32
 
 func newDecoder(file string, getenv func(string) string) *decoder {
+	asked := make(map[string]bool)
 	return &decoder{
 		origin:  origin{file: file, places: make(map[string]place)},
-		getenv:  getenv,
+		getenv:  func(name string) string { asked[name] = true; return getenv(name) },
+		asked:   asked,
 		anchors: make(map[string]ast.Node),
 		vars:    make(map[string]string),
 	}
@@ -47,7 +50,7 @@ type input struct {
 func (in input) none() bool { return in.node == nil && in.text == nil }
 
 func (d *decoder) problem(at place, path, format string, args ...any) {
-	d.problems = append(d.problems, &Problem{Where: at.String(), Path: path, Text: fmt.Sprintf(format, args...), at: at})
+	d.problems = append(d.problems, newProblem(at, path, fmt.Sprintf(format, args...)))
 }
 
 // unreadable is a problem that leaves the setting without its value.

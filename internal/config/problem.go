@@ -25,6 +25,11 @@ type Problem struct {
 	at place
 }
 
+// newProblem keeps what looks like a secret out of the sentence, whoever wrote it to the wrong place.
+func newProblem(at place, path, text string) *Problem {
+	return &Problem{Where: at.String(), Path: hideLooks(path), Text: hideLooks(text), at: at}
+}
+
 // Error is where, path and text in one line.
 func (p *Problem) Error() string {
 	var parts []string

@@ -55,6 +55,19 @@ func TestProblems(t *testing.T) {
 		{"CallbackSecretTooShort", "accounts: {shop: {callback: {url: https://shop.example/, secret: whsec_c2hvcnQ=}}}\n", "paidonce.yaml:1:58: accounts.shop.callback.secret: must be whsec_ and 24 to 64 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)"},
 		{"CallbackInTheClear", "accounts: {shop: {callback: {url: 'http://shop.example/', secret: '${CALL}'}}}\n", "paidonce.yaml:1:30: accounts.shop.callback.url: must be https; set allow_private: true if it is inside your own network"},
 		{"CallbackWithPassword", "accounts: {shop: {callback: {url: 'https://u:p@shop.example/', secret: '${CALL}'}}}\n", "paidonce.yaml:1:30: accounts.shop.callback.url: must not hold a user, a password or a fragment; the secret signs the call"},
+		{"CallbackToLoopback", callbackTo("https://127.0.0.1/"), "paidonce.yaml:1:30: accounts.shop.callback.url: " + notPublic},
+		{"CallbackToPrivate", callbackTo("https://10.0.0.1/"), "paidonce.yaml:1:30: accounts.shop.callback.url: " + notPublic},
+		{"CallbackToMetadata", callbackTo("https://169.254.169.254/"), "paidonce.yaml:1:30: accounts.shop.callback.url: " + notPublic},
+		{"CallbackToLoopback6", callbackTo("https://[::1]:8443/"), "paidonce.yaml:1:30: accounts.shop.callback.url: " + notPublic},
+		{"CallbackToLocalhost", callbackTo("https://LocalHost./"), "paidonce.yaml:1:30: accounts.shop.callback.url: " + notPublic},
+		{"CallbackPort", callbackTo("https://shop.example:99999/"), "paidonce.yaml:1:30: accounts.shop.callback.url: must have a port between 1 and 65535, or none"},
+		{"CallbackPort0", callbackTo("https://shop.example:0/"), "paidonce.yaml:1:30: accounts.shop.callback.url: must have a port between 1 and 65535, or none"},
+		{"CallbackWithoutHost", callbackTo("https://:443/"), "paidonce.yaml:1:30: accounts.shop.callback.url: must be a URL such as https://shop.example/paidonce"},
+		{"ListenPort", "listen: :99999\n", "paidonce.yaml:1:1: listen: must be an address to listen on, such as :8080 or 127.0.0.1:9090"},
+		{"DatabasePort", "database_url: postgres://h:99999/d\n", "paidonce.yaml:1:1: database_url: " + notPgx},
+		{"DatabaseMode", "database_url: postgres://u:5ecret@h/d?sslmode=maybe\n", "paidonce.yaml:1:1: database_url: " + notPgx},
+		{"DatabasePool", "database_url: 'host=h password=5ecret pool_max_conns=many'\n", "paidonce.yaml:1:1: database_url: " + notPgx},
+		{"DatabaseRoots", "database_url: postgres://u:5ecret@h/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem\n", "paidonce.yaml:1:1: database_url: names a file that cannot be read: open /nowhere/ca.pem: no such file or directory"},
 		{"CallbackTooSlow", "accounts: {shop: {callback: {url: 'https://shop.example/', secret: '${CALL}', timeout: 30s}}}\n", "paidonce.yaml:1:79: accounts.shop.callback.timeout: must be between 1s and 10s, not 30s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,6 +75,53 @@ func TestProblems(t *testing.T) {
 			_, err := config.Parse("paidonce.yaml", []byte(tt.text), env())
 			require.EqualError(t, err, tt.want)
 		})
+	}
+}
+
+func callbackTo(url string) string {
+	return "accounts: {shop: {callback: {url: '" + url + "', secret: '${CALL}'}}}\n"
+}
+
+const (
+	notPublic = "leads to an address that is not public; set allow_private: true if it is inside your own network"
+	notPgx    = "cannot be used: its port, sslmode, or another of its parameters is not one that Postgres or the pool knows"
+)
+
+// A private address is allowed where it is said to be meant, a name always: what it resolves to is seen at the call.
+func TestCallbackAddressesThatAreAllowed(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"https://1.1.1.1:65535/", "https://shop.example:1/", "https://[2606:4700::1111]/"} {
+		parse(t, callbackTo(url))
+	}
+	parse(t, strings.Replace(callbackTo("http://127.0.0.1:99/"), "secret:", "allow_private: true, secret:", 1))
+}
+
+// Whoever writes a secret to the wrong place does not find it in the log.
+func TestProblemsMaskWhatLooksLikeASecret(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{
+		stripeSecret, "whpk_AAAAAAAAAAAAAAAA", "whsk_AAAAAAAAAAAAAAAA", "sk_live_51HmAAAA", "pk_live_AAAA", hmacKey, strings.ToLower(hmacKey),
+	} {
+		for _, text := range []string{
+			secret + ": x\n",
+			source(goodStripe + "\n" + secret + ": x"),
+			secret + ": x\n" + secret + ": x\n",
+			"accounts: {" + secret + ": {sources: {" + secret + ": {gateway: " + secret + "}}}}\n",
+			"log: {level: " + secret + ", format: " + secret + "}\n",
+			"accounts: {shop: {api_keys: [{name: a, sha256: " + keySum + ", roles: [" + secret + "]}]}}\n",
+			source(goodStripe + "\nreference_pattern: '(" + secret + "'"),
+			source(goodStripe + "\non_unknown_order: " + secret),
+			source(goodStripe + "\nmode: " + secret),
+			"database_url: file:" + secret + "\n",
+		} {
+			_, err := config.Parse("paidonce.yaml", []byte(text), env())
+			require.Error(t, err, text)
+			require.NotContains(t, err.Error(), secret)
+			for _, p := range config.Problems(err) {
+				require.NotContains(t, p.Path+p.Text, secret)
+			}
+		}
+		require.NotContains(t, config.MaskURL("postgres://u:p@h/d?application_name="+secret), secret)
 	}
 }
 

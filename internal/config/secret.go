@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -209,8 +210,19 @@ func (m masker) hide(s string) string {
 			s = strings.ReplaceAll(s, secret, masked)
 		}
 	}
-	return s
+	return hidePrefixed(s)
 }
+
+// prefixed is what looks like a secret of a gateway, or one of ours, by how it begins.
+var (
+	prefixed = regexp.MustCompile(`\b(?:whsec|whpk|whsk|sk|pk|rk)_[A-Za-z0-9+/=_.-]{4,}`)
+	hexKey   = regexp.MustCompile(`\b[0-9A-Fa-f]{64}\b`)
+)
+
+func hidePrefixed(s string) string { return prefixed.ReplaceAllString(s, masked) }
+
+// hideLooks masks what looks like a secret wherever it stands: in a key, a name, or a value that is none.
+func hideLooks(s string) string { return hexKey.ReplaceAllString(hidePrefixed(s), masked) }
 
 // MaskURL returns a database URL without its password; what cannot be taken
 // apart is masked as a whole.
@@ -230,7 +242,7 @@ func MaskURL(s string) string {
 	}
 	u.RawQuery = query.Encode()
 	out := u.Redacted()
-	return strings.Replace(out, ":xxxxx@", ":"+masked+"@", 1)
+	return hideLooks(strings.Replace(out, ":xxxxx@", ":"+masked+"@", 1))
 }
 
 // plain turns ordered maps into maps, which JSON and slog write as objects.

@@ -76,6 +76,35 @@ accounts:
 	require.ErrorContains(t, err, "is the variable of accounts.a_b.callback.url too; set these two in the file")
 }
 
+// A variable that looks like a setting and is none would leave a default in force that nobody wanted.
+func TestMisspeltVariables(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"PAIDONCE_LIMITS_MAX_BODYY":            "PAIDONCE_LIMITS_MAX_BODYY: sets nothing; did you mean PAIDONCE_LIMITS_MAX_BODY?",
+		"PAIDONCE_ACCOUNTS_OTHER_CALLBACK_URL": "PAIDONCE_ACCOUNTS_OTHER_CALLBACK_URL: sets nothing; paidonce config reference lists those that do",
+		"PAIDONCE_PORT_NUMBER":                 "PAIDONCE_PORT_NUMBER: sets nothing; paidonce config reference lists those that do",
+	} {
+		_, err := config.Parse("paidonce.yaml", []byte(whole), env(name, "1"), "HOME", name)
+		require.EqualError(t, err, want)
+		parse(t, whole, name, "1") // nobody said which variables there are
+		_, err = config.Parse("paidonce.yaml", []byte(whole), env(name, ""), name)
+		require.NoError(t, err, "empty is not set")
+	}
+	for _, name := range []string{
+		"PAIDONCE_CONFIG", "PAIDONCE_PG_BIN", "PAIDONCE_TEST_DATABASE_URL", "PAIDONCE_OF_MINE",
+		"PAIDONCE_SERVICE_HOST", "PAIDONCE_SERVICE_PORT", "PAIDONCE_SERVICE_PORT_HTTP", "PAIDONCE_PORT", "PAIDONCE_PORT_8080_TCP",
+		"PAIDONCE_SERVE_PORT_8080_TCP_ADDR", "PAIDONCE_SERVE_SERVICE_HOST", "PAIDONCE_ACCOUNTS_SHOP_SOURCES_STRIPE_SECRETS", "PAIDONCE_LISTEN",
+	} {
+		text := strings.Replace(whole, "${DB}", "postgres://h/d?application_name=${PAIDONCE_OF_MINE}", 1)
+		value := ":80"
+		if strings.HasSuffix(name, "_SECRETS") {
+			value = stripeSecret
+		}
+		_, err := config.Parse("paidonce.yaml", []byte(text), env("PAIDONCE_OF_MINE", "x", name, value), name)
+		require.NoError(t, err, name)
+	}
+}
+
 // Every line of the reference says what it does, and the variable that it names
 // does set it.
 func TestReference(t *testing.T) {

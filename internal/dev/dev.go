@@ -28,9 +28,12 @@ type Options struct {
 	Config string
 
 	Getenv func(string) string
-	Stdout io.Writer // where everything is, and what the merchant is told
-	Stderr io.Writer // the log
-	Now    func() time.Time
+
+	// Environ are the names of all environment variables.
+	Environ []string
+	Stdout  io.Writer // where everything is, and what the merchant is told
+	Stderr  io.Writer // the log
+	Now     func() time.Time
 
 	// Self is how the person calls this program, for lines to copy.
 	Self string
@@ -123,7 +126,7 @@ func (m *machine) load() (*config.Config, error) {
 	if m.own {
 		name = File
 	}
-	cfg, err := config.Load(name, m.Getenv)
+	cfg, err := config.Load(name, m.Getenv, m.Environ...)
 	if err == nil && cfg.DatabaseURL == "" {
 		m.place(cfg)
 	}
