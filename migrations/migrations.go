@@ -48,24 +48,35 @@ const lockKey = 0x706169646f6e6365
 // the url says, fails rather than make every query of a busy table wait behind
 // it. Run it again at a quieter moment.
 func Up(ctx context.Context, url string, log *slog.Logger) error {
+	_, err := up(ctx, url, files, log)
+	return err
+}
+
+// UpCount is [Up], and returns how many steps this call applied, not those that another process did meanwhile.
+func UpCount(ctx context.Context, url string, log *slog.Logger) (int, error) {
 	return up(ctx, url, files, log)
 }
 
-func up(ctx context.Context, url string, files fs.FS, log *slog.Logger) error {
+func up(ctx context.Context, url string, files fs.FS, log *slog.Logger) (applied int, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	pool, err := open(ctx, url)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer pool.Close()
-	return locked(ctx, pool, func() error {
-		if err := upOurs(ctx, pool, files, log); err != nil {
+	err = locked(ctx, pool, func() error {
+		ours, err := upOurs(ctx, pool, files, log)
+		applied += ours
+		if err != nil {
 			return err
 		}
-		return upRiver(ctx, pool, log)
+		rivers, err := upRiver(ctx, pool, log)
+		applied += rivers
+		return err
 	})
+	return applied, err
 }
 
 // open returns a pool for three connections: the lock's, goose's and River's.
@@ -124,12 +135,12 @@ func locked(ctx context.Context, pool *pgxpool.Pool, f func() error) (err error)
 	return f()
 }
 
-func upOurs(ctx context.Context, pool *pgxpool.Pool, files fs.FS, log *slog.Logger) (err error) {
+func upOurs(ctx context.Context, pool *pgxpool.Pool, files fs.FS, log *slog.Logger) (applied int, err error) {
 	db := stdlib.OpenDBFromPool(pool)
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithTableName(table), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
-		return errors.Join(fmt.Errorf("migrations: %w", err), db.Close())
+		return 0, errors.Join(fmt.Errorf("migrations: %w", err), db.Close())
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }() // closes db too
 	done, err := provider.Up(ctx)
@@ -144,21 +155,21 @@ func upOurs(ctx context.Context, pool *pgxpool.Pool, files fs.FS, log *slog.Logg
 		log.InfoContext(ctx, "migration applied", "origin", Paidonce, "version", m.Source.Version,
 			"name", m.Source.Path, "duration", m.Duration)
 	}
-	return err
+	return len(done), err
 }
 
-func upRiver(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+func upRiver(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (applied int, err error) {
 	river, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return fmt.Errorf("migrations: River: %w", err)
+		return 0, fmt.Errorf("migrations: River: %w", err)
 	}
 	done, err := river.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	if err != nil {
-		return fmt.Errorf("migrations: River: %w", err)
+		return 0, fmt.Errorf("migrations: River: %w", err)
 	}
 	for _, m := range done.Versions {
 		log.InfoContext(ctx, "migration applied", "origin", River, "version", m.Version,
 			"name", m.Name, "duration", m.Duration)
 	}
-	return nil
+	return len(done.Versions), nil
 }

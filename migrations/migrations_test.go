@@ -84,11 +84,11 @@ func TestUpFromManyAtOnce(t *testing.T) {
 	require.NoError(t, err)
 
 	var log recorder
-	errs := make([]error, goroutines+processes)
+	errs, counts := make([]error, goroutines+processes), make([]int, goroutines)
 	outs := make([][]byte, processes)
 	var wg sync.WaitGroup
 	for i := range goroutines {
-		wg.Go(func() { errs[i] = migrations.Up(t.Context(), url, log.logger()) })
+		wg.Go(func() { counts[i], errs[i] = migrations.UpCount(t.Context(), url, log.logger()) })
 	}
 	for i := range processes {
 		wg.Go(func() {
@@ -102,7 +102,11 @@ func TestUpFromManyAtOnce(t *testing.T) {
 		require.NoError(t, err, "worker %d: %s", i, outs[max(0, i-goroutines)])
 	}
 
-	applied := log.applied()
+	applied, counted := log.applied(), 0
+	for _, n := range counts {
+		counted += n
+	}
+	require.Equal(t, applied, counted, "each counts what it applied itself")
 	for _, out := range outs {
 		applied += bytes.Count(out, []byte("migration applied"))
 	}

@@ -156,6 +156,22 @@ func (s *Store) FindOrders(ctx context.Context, account, name string) ([]Order, 
 	return orders, nil
 }
 
+// Known reports whether the database has rows of an account, or of a source of it; account "" looks in all, source ""
+// asks for the account alone.
+func (s *Store) Known(ctx context.Context, account, source string) (bool, error) {
+	var known bool
+	err := s.pool.QueryRow(ctx, `
+		SELECT EXISTS (
+			SELECT FROM accounts a
+			WHERE ($1 = '' OR a.id = $1)
+				AND ($2 = '' OR EXISTS (SELECT FROM processed_events e WHERE e.account_id = a.id AND e.source_id = $2)))`,
+		account, source).Scan(&known)
+	if err != nil {
+		return false, fmt.Errorf("look for account %q, source %q: %w", account, source, err)
+	}
+	return known, nil
+}
+
 // GetOrder returns one order of an account.
 func (s *Store) GetOrder(ctx context.Context, account string, id uuid.UUID) (Order, error) {
 	rows, _ := s.pool.Query(ctx, `SELECT `+orderRecord+` FROM orders o WHERE o.account_id = $1 AND o.id = $2`, account, id)

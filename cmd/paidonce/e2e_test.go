@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -273,7 +274,32 @@ func TestLookAround(t *testing.T) {
 
 	// Counted first, then done.
 	require.Contains(t, s.look(t, "effects retry --account shop"), "1 effect would be retried.\nDo it with --yes.\n")
-	require.Contains(t, s.look(t, "effects retry --account other"), "0 effects would be retried.")
+	for args, code := range map[string]int{
+		"effects retry --account nosuch": exitUsage, "effects --account nosuch": exitUsage, "orders --account nosuch": exitUsage,
+		"orders show ord_1 --account nosuch": exitUsage, "events --account nosuch": exitUsage, "events --source nosuch": exitUsage,
+		"events show evt_1 --source nosuch": exitUsage, "explain ord_1 --account nosuch": exitUsage, "explain evt_1 --source nosuch": exitUsage,
+		"replay --from-db --source nosuch": exitUsage, "replay --from-db --account nosuch": exitUsage,
+		"effects retry --order nosuch --yes": exitFailed, "effects --order nosuch": exitFailed, "orders show nosuch": exitFailed,
+	} {
+		a := call(t, words("%s -c %s", args, s.config))
+		require.Equal(t, code, a.code, "%s: %s", args, a.stderr)
+		require.Contains(t, a.stderr, `"nosuch"`, args)
+		require.Empty(t, a.stdout, args)
+	}
+	require.Contains(t, s.look(t, "events --source api"), "register:ord_1")
+
+	// Without the callback, explain says why nobody is called. Rows of what the configuration does not name any more are found.
+	whole, err := os.ReadFile(s.config)
+	require.NoError(t, err)
+	bare := regexp.MustCompile(`callback: .*`).ReplaceAllString(string(whole), "")
+	explained := call(t, words("explain ord_1 -c %s", write(t, "bare.yaml", bare)))
+	require.Contains(t, explained.stdout, "  - Account shop has no callback, so nobody is called for it.\n")
+	require.Contains(t, explained.stdout, "  - Account shop has no callback; set accounts.shop.callback.\n")
+	require.NotContains(t, s.look(t, "explain ord_1"), "has no callback")
+	renamed := write(t, "renamed.yaml", strings.ReplaceAll(strings.Replace(string(whole), "  shop:", "  store:", 1), "stripe: {", "other: {"))
+	explained = call(t, words("explain ord_1 --account shop -c %s", renamed))
+	require.Contains(t, explained.stdout, "  - Account shop is not in this configuration, so nobody is called for it.\n")
+	require.Contains(t, call(t, words("events --source stripe -c %s", renamed)).stdout, "evt_1")
 	require.Empty(t, s.got)
 	s.merchant(http.StatusOK)
 	require.Contains(t, s.look(t, "effects retry --order ord_1 --yes"), "1 effect due now")
@@ -330,7 +356,7 @@ func TestMigrate(t *testing.T) {
 	}
 	a = call(t, words("migrate -c %s", file), vars...)
 	require.Equal(t, exitOK, a.code, a.stderr)
-	require.Regexp(t, `^The schema is current: \d+ steps applied now.\n$`, a.stdout)
+	require.Regexp(t, `^The schema is current: [1-9]\d* steps applied now.\n$`, a.stdout)
 	a = call(t, words("migrate up -c %s", file), vars...)
 	require.Equal(t, "The schema is current: 0 steps applied now.\n", a.stdout)
 	require.Equal(t, exitOK, call(t, words("migrate status -c %s", file), vars...).code)

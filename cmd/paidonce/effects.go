@@ -78,6 +78,9 @@ func (c effectsListCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.knownOrder(ctx, st, c.Account, c.Order); err != nil {
+		return err
+	}
 	found, err := allEffects(ctx, st, filter, c.Limit)
 	if err != nil {
 		return err
@@ -155,6 +158,9 @@ func (c effectsRetryCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.knownOrder(ctx, st, c.Account, c.Order); err != nil {
+		return err
+	}
 	n, err := st.CountEffects(ctx, filter)
 	if err != nil {
 		return err

@@ -56,6 +56,9 @@ func (c eventsListCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.known(ctx, st, c.Account, c.Source); err != nil {
+		return err
+	}
 	found := []store.StoredEvent{}
 	for {
 		filter.Limit = pageOf(c.Limit, len(found))
@@ -123,6 +126,9 @@ func (c eventsShowCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.known(ctx, st, c.Account, c.Source); err != nil {
+		return err
+	}
 	events, err := st.FindEvents(ctx, c.Account, c.Source, c.ID)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/internal/explain"
 	"github.com/paidonce/paidonce/store"
 )
@@ -27,12 +28,19 @@ func (explainCmd) Help() string {
 
 // Run runs the command.
 func (c explainCmd) Run(ctx context.Context, e *env) error {
+	cfg, err := e.load()
+	if err != nil {
+		return err
+	}
 	st, done, err := e.openStore(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	reports, err := c.reports(ctx, st)
+	if err := e.known(ctx, st, c.Account, c.Source); err != nil {
+		return err
+	}
+	reports, err := c.reports(ctx, cfg, st)
 	if err != nil {
 		return err
 	}
@@ -49,7 +57,7 @@ func (c explainCmd) Run(ctx context.Context, e *env) error {
 }
 
 // reports explains everything that has this name: orders, or else events.
-func (c explainCmd) reports(ctx context.Context, st *store.Store) ([]explain.Report, error) {
+func (c explainCmd) reports(ctx context.Context, cfg *config.Config, st *store.Store) ([]explain.Report, error) {
 	var reports []explain.Report
 	if c.Source == "" {
 		orders, err := st.FindOrders(ctx, c.Account, c.Name)
@@ -61,7 +69,13 @@ func (c explainCmd) reports(ctx context.Context, st *store.Store) ([]explain.Rep
 			if err != nil {
 				return nil, err
 			}
-			reports = append(reports, explain.Order(t))
+			r := explain.Order(t)
+			if account, ok := cfg.Accounts[o.Account]; !ok {
+				r.NoCallback(t, "Account "+o.Account+" is not in this configuration, so nobody is called for it.", "Put account "+o.Account+" with its callback into the configuration.")
+			} else if account.Callback.URL == "" {
+				r.NoCallback(t, "Account "+o.Account+" has no callback, so nobody is called for it.", "Account "+o.Account+" has no callback; set accounts."+o.Account+".callback.")
+			}
+			reports = append(reports, r)
 		}
 		if len(reports) > 0 {
 			return reports, nil

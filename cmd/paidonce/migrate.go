@@ -29,14 +29,15 @@ type migrateUpCmd struct{}
 
 // Run runs the command.
 func (migrateUpCmd) Run(ctx context.Context, e *env) error {
-	cfg, before, err := e.schema(ctx)
+	cfg, _, err := e.schema(ctx)
 	if err != nil {
 		return err
 	}
-	if err := migrations.Up(ctx, cfg.DirectURL, app.NewLog(cfg.Log, e.stderr)); err != nil {
+	applied, err := migrations.UpCount(ctx, cfg.DirectURL, app.NewLog(cfg.Log, e.stderr))
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "The schema is current: %s applied now.\n", plural(pending(before), "step"))
+	fmt.Fprintf(e.stdout, "The schema is current: %s applied now.\n", plural(applied, "step"))
 	return nil
 }
 

@@ -49,6 +49,9 @@ func (c ordersListCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.known(ctx, st, c.Account, ""); err != nil {
+		return err
+	}
 	found := []store.Order{}
 	filter := store.OrderFilter{Account: c.Account, State: c.State, Flag: c.Flag, Stubs: c.Stubs, Older: c.Older}
 	for {
@@ -114,6 +117,9 @@ func (c ordersShowCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.known(ctx, st, c.Account, ""); err != nil {
+		return err
+	}
 	orders, err := st.FindOrders(ctx, c.Account, c.Name)
 	if err != nil {
 		return err

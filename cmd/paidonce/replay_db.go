@@ -69,6 +69,9 @@ func (c replayCmd) fromDB(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
+	if err := e.known(ctx, st, c.Account, c.Source); err != nil {
+		return err
+	}
 
 	out := refold{Applied: c.Apply, Outcomes: map[string]int{}, Changes: []change{}, Skipped: []skip{}}
 	progress := e.newBar()

@@ -66,6 +66,17 @@ func Order(t store.Timeline) Report {
 	return r
 }
 
+// NoCallback adds, where an effect of the order is owed, that there is nobody to call: because names the reason, todo
+// what to do about it. The timeline cannot know, it is the configuration's.
+func (r *Report) NoCallback(t store.Timeline, because, todo string) {
+	for _, v := range t.Versions {
+		if v.Effect != order.EffectNone && v.EffectState.Live() {
+			r.Why, r.Todo = append(r.Why, because), append(r.Todo, todo)
+			return
+		}
+	}
+}
+
 func orderAnswer(o store.Order) string {
 	switch {
 	case o.Total == nil:
