@@ -80,11 +80,12 @@ func newBatch() *batch {
 }
 
 // The planner's choices are made for tables that have grown, not for the empty ones a connection may have met first:
-// nested loops, and whichever touches the fewest rows. A duplicate waits at most a second for the transaction that
-// holds its id.
+// nested loops, whichever touches the fewest rows, planned once. A duplicate waits at most a second for the transaction
+// that holds its id. A commit is never acknowledged before it is durable, whatever the database's default has become.
 const sqlSettings = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-	set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('cpu_tuple_cost', '10', true), set_config('cpu_index_tuple_cost', '10', true),
-	set_config('lock_timeout', '1s', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+	set_config('enable_seqscan', 'off', true), set_config('cpu_tuple_cost', '10', true), set_config('cpu_index_tuple_cost', '10', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), set_config('lock_timeout', '1s', true),
+	set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)`
 
 // applyBatch is the one transaction. With own it sends BEGIN and COMMIT along with its first and last statements.
 func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own bool) ([]Result, error) {
@@ -176,6 +177,9 @@ func (s *Store) lockPlaces(ctx context.Context, tx pgx.Tx, bt *batch, comps map[
 			}
 		}
 		name(c.keep.account, c.link.Ref, c.makes && c.link.Strength > order.StrengthModification)
+		for ref := range c.refs {
+			name(c.keep.account, ref, false)
+		}
 	}
 	for _, it := range items {
 		if it.Command != nil {

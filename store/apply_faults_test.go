@@ -259,3 +259,22 @@ func TestInTxCommitsWithTheOrder(t *testing.T) {
 	require.Equal(t, readOrder(t, pool, "ord_1").Version, count(t, pool, "stock"))
 	require.Equal(t, 1, count(t, pool, "stock WHERE state = 'paid'"))
 }
+
+// Somebody turns synchronous_commit off under a running server: what is acknowledged is durable all the same.
+func TestApplyCommitsDurably(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	_, err := pool.Exec(t.Context(), `
+		CREATE TABLE seen (setting text);
+		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
+		CREATE TRIGGER see BEFORE INSERT ON order_transitions FOR EACH ROW EXECUTE FUNCTION see();
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	require.NoError(t, err)
+	pool.Reset()
+	var setting string
+	require.NoError(t, pool.QueryRow(t.Context(), `SHOW synchronous_commit`).Scan(&setting))
+	require.Equal(t, "off", setting)
+	apply(t, s, register("ord_1", 5000))
+	require.Equal(t, 1, count(t, pool, "seen WHERE setting = 'on'"))
+	require.Equal(t, 0, count(t, pool, "seen WHERE setting <> 'on'"))
+}

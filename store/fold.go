@@ -131,22 +131,17 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 	}
 	c.keep.ledger.Link = link
 	to := bt.byRef[orderRef{c.keep.account, link.Ref}]
-	if !person {
-		for _, o := range stood {
-			if !o.book.View.Registered || o == to {
-				continue
-			}
-			o.in.Marks |= order.FlagReferenceConflict
-			if to != nil && (!to.isNew || to.used) {
-				to.in.Marks |= order.FlagReferenceConflict
-				moved[to] = true
-			}
+	for _, o := range stood {
+		if o.book.View.Registered && !person {
 			to = o
 			break
 		}
 	}
 	if to == nil && len(stood) > 0 {
 		to = stood[0]
+	}
+	if !person {
+		bt.flagConflict(c, to, moved)
 	}
 	c.keep.order = uuid.Nil
 	if to != nil {
@@ -156,6 +151,24 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 	}
 	c.keep.dirty = true
 	return len(c.found) > 1 || known && (len(stood) == 0 || to != stood[0])
+}
+
+// flagConflict flags the order that a payment stands on, and every other one that an own event of the payment names:
+// arrival may decide where the payment stands, but never whether somebody hears of it.
+func (bt *batch) flagConflict(c *component, to *lockedOrder, moved map[*lockedOrder]bool) {
+	if to == nil {
+		return
+	}
+	for ref := range c.refs {
+		if ref == to.ref {
+			continue
+		}
+		to.in.Marks |= order.FlagReferenceConflict
+		if o := bt.byRef[orderRef{to.account, ref}]; o != nil && (!o.isNew || o.used) {
+			o.in.Marks |= order.FlagReferenceConflict
+			moved[o] = true
+		}
+	}
 }
 
 // command applies what the merchant says about an order through its own API.

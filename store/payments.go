@@ -215,9 +215,10 @@ type component struct {
 	found  map[uuid.UUID]*payment
 	keep   *payment // the least of found: the others merge into it
 	link   order.Link
-	create bool // on_unknown_order: create
-	makes  bool // some event may make the order's row
-	ignore bool // no event may
+	refs   map[string]bool // orders that own events of the payment name
+	create bool            // on_unknown_order: create
+	makes  bool            // some event may make the order's row
+	ignore bool            // no event may
 	placed bool
 }
 
@@ -255,7 +256,7 @@ func (bt *batch) components(items []*item) (map[int]*component, error) {
 		it.comp = find(it.comp)
 		c := comps[it.comp]
 		if c == nil {
-			c = &component{found: map[uuid.UUID]*payment{}}
+			c = &component{found: map[uuid.UUID]*payment{}, refs: map[string]bool{}}
 			comps[it.comp] = c
 		}
 		for _, id := range it.Payment {
@@ -263,6 +264,9 @@ func (bt *batch) components(items []*item) (map[int]*component, error) {
 			c.found[p.id] = p
 		}
 		c.link = c.link.Join(it.link())
+		if it.Reference != "" && it.Strength == order.StrengthPayment {
+			c.refs[it.Reference] = true
+		}
 		c.makes = c.makes || it.createsOrder()
 		c.create = c.create || it.OnUnknown == OnUnknownCreate
 		c.ignore = c.ignore || it.OnUnknown == OnUnknownIgnore
@@ -273,6 +277,9 @@ func (bt *batch) components(items []*item) (map[int]*component, error) {
 				c.keep = p
 			}
 			c.link = c.link.Join(p.ledger.Link)
+			if l := p.ledger.Link; l.Strength == order.StrengthPayment {
+				c.refs[l.Ref] = true
+			}
 		}
 	}
 	return comps, nil

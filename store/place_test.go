@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,6 +60,40 @@ func TestPlaceStaysOnARegisteredOrder(t *testing.T) {
 	apply(t, s, named(captured("evt_3", "pi_1", "", 5000), "ord_2", order.StrengthPerson))
 	require.EqualValues(t, 0, readOrder(t, pool, "ord_1").Captured)
 	require.EqualValues(t, 5000, readOrder(t, pool, "ord_2").Captured)
+}
+
+// Own events of one payment name two orders. Where it stands may depend on which came first, but both orders say so.
+func TestPlaceTellsOfAConflictWhicheverCameFirst(t *testing.T) {
+	t.Parallel()
+	conflict := []string{"reference_conflict"}
+	for _, tt := range []struct {
+		registered []string
+		arrival    [2]int
+		flags      map[string][]string
+	}{
+		{[]string{"A", "B"}, [2]int{1, 2}, map[string][]string{"A": conflict, "B": conflict}},
+		{[]string{"A", "B"}, [2]int{2, 1}, map[string][]string{"A": conflict, "B": conflict}},
+		{[]string{"B"}, [2]int{1, 2}, map[string][]string{"A": {"reference_conflict", "unregistered"}, "B": conflict}},
+		{[]string{"B"}, [2]int{2, 1}, map[string][]string{"B": conflict}},
+		{[]string{"A"}, [2]int{1, 2}, map[string][]string{"A": conflict}},
+		{[]string{"A"}, [2]int{2, 1}, map[string][]string{"A": conflict, "B": {"reference_conflict", "unregistered"}}},
+	} {
+		t.Run(fmt.Sprint(tt.registered, tt.arrival), func(t *testing.T) {
+			t.Parallel()
+			s, pool := open(t)
+			for _, ref := range tt.registered {
+				apply(t, s, register(ref, 5000))
+			}
+			for _, n := range tt.arrival {
+				e := named(captured(fmt.Sprintf("evt_%d", n), "pi_1", "", 5000), string(rune('A'+n-1)), order.StrengthPayment)
+				e.At = day.Add(time.Duration(n) * 10 * time.Second)
+				apply(t, s, e)
+			}
+			for ref, want := range tt.flags {
+				require.Equal(t, want, readOrder(t, pool, ref).Flags, ref)
+			}
+		})
+	}
 }
 
 func TestPlaceDoesNotMergePaymentsOfTwoRegisteredOrders(t *testing.T) {
