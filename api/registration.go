@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/paidonce/paidonce/order"
 )
@@ -28,8 +27,6 @@ type registration struct {
 }
 
 const (
-	// maxRef bounds a reference, in bytes: gateways carry at most 500 characters of metadata.
-	maxRef = 255
 	// maxAmount leaves room to add up payments.
 	maxAmount = 1_000_000_000_000_000
 	maxItems  = 1000
@@ -174,9 +171,9 @@ func (c *checker) reference(at string, meta any) string {
 	switch {
 	case !ok:
 		c.fault(at, "type", "must be a string")
-	case len(ref) > maxRef:
-		c.fault(at, "too_long", fmt.Sprintf("must have at most %d bytes", maxRef))
-	case strings.ContainsFunc(ref, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }):
+	case len(ref) > order.MaxReference:
+		c.fault(at, "too_long", fmt.Sprintf("must have at most %d bytes", order.MaxReference))
+	case !order.IsPrintable(ref):
 		c.fault(at, "not_printable", "must have printable characters only")
 	case strings.TrimSpace(ref) != ref:
 		c.fault(at, "not_trimmed", "must not begin or end with a space")

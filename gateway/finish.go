@@ -19,8 +19,8 @@ func finish(ev *order.Event, s Source, realm string) *ParseError {
 	ev.Realm = realm
 
 	ev.Reference = reference(ev.Reference, s.ReferencePattern)
-	if ev.Reference == "" {
-		ev.Strength = 0
+	if !order.IsReference(ev.Reference) {
+		ev.Reference, ev.Strength = "", 0
 	}
 	if ev.Broken == "" && ev.Ignored == "" {
 		if err := ev.Validate(); err != nil {
