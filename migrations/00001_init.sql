@@ -11,6 +11,14 @@ CREATE TABLE accounts (
   CONSTRAINT accounts_id CHECK (id ~ '^[a-z0-9][a-z0-9_.-]{0,63}$')
 );
 
+-- When a source last received, give or take two hours: one that does is not taken out of the configuration.
+CREATE TABLE sources (
+  account_id text NOT NULL,
+  id text NOT NULL,
+  last_received_at timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT sources_pk PRIMARY KEY (account_id, id)
+);
+
 -- One row per event, kept for years: narrow, and the place where a duplicate is found out.
 -- fillfactor leaves room for the outcome, which the same transaction writes.
 CREATE TABLE processed_events (

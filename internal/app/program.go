@@ -45,6 +45,7 @@ type program struct {
 	checks   []receiver.Check
 	store    *store.Store // of the first part
 	resume   chan struct{}
+	strict   bool // refuses to leave out sources that receive
 
 	front []func(context.Context) error // run until the process is to stop
 	back  []func(context.Context) error // run until all of front has returned
@@ -57,6 +58,7 @@ func run(ctx context.Context, cfg *config.Config, e Edges, what parts) error {
 	p := &program{
 		cfg: cfg, edges: e, log: e.Log, live: newLive(cfg), registry: newRegistry(),
 		resume: make(chan struct{}, 1),
+		strict: what.serve && !what.work, // what runs both is dev, where sources come and go
 	}
 	p.log.InfoContext(ctx, "starting", "serve", what.serve, "work", what.work, "config", cfg)
 
@@ -99,6 +101,9 @@ func run(ctx context.Context, cfg *config.Config, e Edges, what parts) error {
 		admin = cfg.Workers.AdminListen
 	}
 	if err := p.addAdmin(ctx, admin); err != nil {
+		return err
+	}
+	if err := p.checkSources(ctx, cfg); err != nil {
 		return err
 	}
 	if err := p.enterAccounts(ctx, cfg); err != nil {

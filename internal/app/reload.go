@@ -63,6 +63,9 @@ func (p *program) reload(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := p.checkSources(ctx, next); err != nil {
+		return err
+	}
 	if err := p.enterAccounts(ctx, next); err != nil {
 		return err
 	}

@@ -23,7 +23,10 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := receiver.New(p.live.source, ingester, p.receiverOptions())
+	noting := newReceipts(ingester, st, func(ctx context.Context, err error) {
+		p.log.WarnContext(ctx, "receiving sources not noted", "err", err)
+	})
+	webhooks, err := receiver.New(p.live.source, noting, p.receiverOptions())
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 		Logger:            p.log,
 	})
 	p.front = append(p.front, serveOn(srv, ln, limits.ShutdownTimeout), p.resumeLoop(st))
-	p.back = append(p.back, ingester.Run)
+	p.back = append(p.back, ingester.Run, noting.run)
 	return nil
 }
 
