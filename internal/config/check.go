@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -307,7 +308,7 @@ func checkAddress(k *checker, path, s string, offAllowed bool) {
 	}
 	_, port, err := net.SplitHostPort(s)
 	if err == nil && !isPort(port, 0) {
-		_, err = net.LookupPort("tcp", port) // a name such as http
+		_, err = new(net.Resolver).LookupPort(context.Background(), "tcp", port) // a name such as http; looks into a file
 	}
 	if err != nil || port == "" {
 		k.add(path, "must be an address to listen on, such as :8080 or 127.0.0.1:9090")
