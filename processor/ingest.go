@@ -33,7 +33,7 @@ type IngestOptions struct {
 	Committers int
 
 	// Parallel is for how many waiting events another committer begins while one is at work; fewer wait for that one,
-	// which is about to be free: small batches side by side cost more than one larger batch after another. Default 24.
+	// which is about to be free: small batches side by side cost more than one larger batch after another. Default 32.
 	Parallel int
 
 	// MaxBatch is the largest number of events in one transaction. A single delivery that holds more goes alone.
@@ -55,7 +55,7 @@ type IngestOptions struct {
 
 func (o IngestOptions) withDefaults() IngestOptions {
 	setDefault(&o.Committers, 2)
-	setDefault(&o.Parallel, 24)
+	setDefault(&o.Parallel, 32)
 	setDefault(&o.MaxBatch, 256)
 	setDefault(&o.MaxWaiting, 2048)
 	setDefault(&o.BatchTimeout, 8*time.Second)
