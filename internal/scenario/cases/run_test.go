@@ -48,6 +48,7 @@ func (p *impostor) Kill(_ context.Context, process string, _ int) error {
 	p.killed = append(p.killed, process)
 	return nil
 }
+
 func (p *impostor) Running(process string) []int {
 	if process == "work" && !p.workers {
 		return nil
