@@ -64,14 +64,14 @@ func TestStressEffects(t *testing.T) {
 	if os.Getenv("PAIDONCE_STRESS") != "full" {
 		stress(t, stressRun{
 			orders: 300, facts: 11 * time.Second, killEvery: 3 * time.Second, sabotage: true, stalls: true,
-			slowest: 60 * time.Millisecond, hanging: .01, heal: 12 * time.Second, times: scaled,
+			slowest: 60 * time.Millisecond, hanging: .01, heal: 30 * time.Second, times: scaled,
 		})
 		return
 	}
 	t.Run("Full", func(t *testing.T) {
 		stress(t, stressRun{
 			orders: 2000, facts: 45 * time.Second, killEvery: 3500 * time.Millisecond, sabotage: true, stalls: true,
-			slowest: 60 * time.Millisecond, hanging: .01, heal: 20 * time.Second, times: scaled,
+			slowest: 60 * time.Millisecond, hanging: .01, heal: 30 * time.Second, times: scaled,
 		})
 	})
 	t.Run("RealTimes", func(t *testing.T) {
