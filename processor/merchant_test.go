@@ -13,10 +13,10 @@ import (
 // shop is a merchant that keeps the contract of [processor.Fulfiller], and is as unreliable as real ones. It watches
 // whether we keep ours.
 type shop struct {
-	slowest time.Duration // calls take up to this
-	patient time.Duration // calls without an answer end after this, if their caller stays
-	failing float64       // of calls: 500, of which a quarter did what was asked
-	hanging float64       // of calls: no answer, of which half did what was asked
+	slowest  time.Duration // calls take up to this
+	deadline time.Duration // their callers wait this long; calls without an answer end a quarter later, if the caller stays
+	failing  float64       // of calls: 500, of which a quarter did what was asked
+	hanging  float64       // of calls: no answer, of which half did what was asked
 
 	mu     sync.Mutex
 	orders map[string]*shopOrder
@@ -32,7 +32,7 @@ type shopOrder struct {
 	newest  int
 	done    map[string]bool // keys
 	fulfils int
-	live    int
+	live    map[*shopCall]time.Time // the calls that are being answered, and when they came
 }
 
 type shopCall struct {
@@ -44,8 +44,8 @@ type shopCall struct {
 	} `json:"data"`
 }
 
-func newShop(slowest, patient time.Duration, failing, hanging float64) *shop {
-	return &shop{slowest: slowest, patient: patient, failing: failing, hanging: hanging, orders: map[string]*shopOrder{}}
+func newShop(slowest, deadline time.Duration, failing, hanging float64) *shop {
+	return &shop{slowest: slowest, deadline: deadline, failing: failing, hanging: hanging, orders: map[string]*shopOrder{}}
 }
 
 // ServeHTTP takes a callback.
@@ -56,7 +56,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := r.Header.Get("Idempotency-Key")
-	o := s.begin(c)
+	o := s.begin(&c)
 	dice := rand.Float64()
 	fails, hangs := dice < s.failing, dice >= 1-s.hanging
 	does := !fails && !hangs || rand.Float64() < map[bool]float64{true: .25, false: .5}[fails]
@@ -69,34 +69,40 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if hangs {
 		select {
-		case <-time.After(s.patient - s.slowest):
+		case <-time.After(s.deadline*5/4 - s.slowest):
 		case <-r.Context().Done():
 		}
 	}
 	s.mu.Lock()
-	o.live--
+	delete(o.live, &c)
 	s.mu.Unlock()
 	if fails || hangs {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
 
-func (s *shop) begin(c shopCall) *shopOrder {
+// begin notes a call and whether another one of its order is being answered. One that is as old as its caller's deadline
+// is not: the caller has hung up, and only the server has yet to notice. Such a call is told from the others by nine
+// tenths of the deadline, since its caller began to wait before it was here; no call with an answer is nearly as long.
+func (s *shop) begin(c *shopCall) *shopOrder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
 	o := s.order(c.Data.OrderID)
-	if o.live > 0 {
-		s.overlaps = append(s.overlaps, c.Data.OrderID)
+	now := time.Now()
+	for _, came := range o.live {
+		if now.Sub(came) < s.deadline*9/10 {
+			s.overlaps = append(s.overlaps, c.Data.OrderID)
+		}
 	}
-	o.live++
+	o.live[c] = now
 	return o
 }
 
 func (s *shop) order(id string) *shopOrder {
 	o := s.orders[id]
 	if o == nil {
-		o = &shopOrder{state: order.ToldNothing, done: map[string]bool{}}
+		o = &shopOrder{state: order.ToldNothing, done: map[string]bool{}, live: map[*shopCall]time.Time{}}
 		s.orders[id] = o
 	}
 	return o

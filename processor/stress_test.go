@@ -94,7 +94,7 @@ func stress(t *testing.T, run stressRun) {
 	t.Cleanup(pool.Close)
 	s, err := store.New(pool, store.Options{MaxAttempts: run.times.MaxAttempts})
 	require.NoError(t, err)
-	shop := newShop(run.slowest, run.times.Deadline+run.times.Deadline/4, .1, run.hanging)
+	shop := newShop(run.slowest, run.times.Deadline, .1, run.hanging)
 	srv := httptest.NewServer(shop)
 	t.Cleanup(srv.Close)
 
