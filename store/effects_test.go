@@ -109,7 +109,7 @@ func everything(t *testing.T, pool *pgxpool.Pool, id uuid.UUID) (dump string) {
 	require.NoError(t, pool.QueryRow(t.Context(), `
 		SELECT (SELECT o.xmin::text || o::text FROM orders o WHERE id = $1)
 			|| (SELECT string_agg(t.xmin::text || t::text, ' ' ORDER BY version) FROM order_transitions t WHERE order_id = $1)
-			|| (SELECT coalesce(string_agg(id::text, ' ' ORDER BY id), '') FROM river_job)`, id).Scan(&dump))
+			|| (SELECT coalesce(string_agg(id::text, ' ' ORDER BY id), '') FROM river_job WHERE args->>'order_id' = $1::text)`, id).Scan(&dump))
 	return dump
 }
 
