@@ -42,14 +42,13 @@ type lockedOrder struct {
 	book     *order.Book
 	wake     time.Time // zero: nobody has to look
 
-	read    int // version read under the lock
-	readIn  order.Order
-	readWk  time.Time
-	readTo  order.Told
-	isNew   bool             // this transaction inserted the row
-	used    bool             // an event of this batch concerns it
-	rows    map[int]rowCause // by version
-	touched bool             // an input changed that shows in no version
+	read   int // version read under the lock
+	readIn order.Order
+	readWk time.Time
+	readTo order.Told
+	isNew  bool             // this transaction inserted the row
+	used   bool             // an event of this batch concerns it
+	rows   map[int]rowCause // by version
 }
 
 const orderColumns = `o.account_id, o.id, o.external_ref, o.registered, o.total, o.currency, o.canceled, o.create_from_payment,
@@ -254,7 +253,7 @@ func (o *lockedOrder) wakeAfterIngest(now time.Time) (at time.Time, enqueue bool
 
 // changed reports whether the order's row differs from what was read.
 func (o *lockedOrder) changed() bool {
-	return o.isNew || o.touched || o.book.Version != o.read || o.book.Told != o.readTo || !o.wake.Equal(o.readWk) ||
+	return o.isNew || o.book.Version != o.read || o.book.Told != o.readTo || !o.wake.Equal(o.readWk) ||
 		o.in.Registered != o.readIn.Registered || o.in.Canceled != o.readIn.Canceled || o.in.Create != o.readIn.Create ||
 		o.in.Marks != o.readIn.Marks || !o.book.Clean()
 }
