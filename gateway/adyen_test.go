@@ -11,6 +11,18 @@ import (
 	"github.com/paidonce/paidonce/signature"
 )
 
+var _ = conforms("adyen", conformance{
+	source:      ptr(adyenSource()),
+	bare:        ptr(bareAdyen()),
+	variants:    map[string]gateway.Source{"basic": adyenSource(), "bare": bareAdyen(), "manual": manualAdyen()},
+	volatile:    map[string]string{"reason": "again", "operations": `["REFUND"]`},
+	unknownType: map[string]string{"eventCode": "REPORT_AVAILABLE"},
+	amount:      "amount.value",
+	currency:    "amount.currency",
+	typ:         "AUTHORISATION",
+	strict:      true,
+})
+
 func TestAdyenEventID(t *testing.T) {
 	t.Parallel()
 	r := gateway.SampleRequest{Source: adyenSource(), Type: "CAPTURE", Payment: "PAY1", Ref: "CAP1", At: now}

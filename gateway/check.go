@@ -24,21 +24,22 @@ func (e *OptionError) Error() string {
 	return e.Option + " " + e.Text
 }
 
-// checker collects what is wrong with a source.
-type checker struct {
+// Checker collects what is wrong with a source.
+type Checker struct {
 	s    Source
+	g    *Gateway
 	errs []error
 }
 
-func (c *checker) add(option, format string, args ...any) {
+func (c *Checker) add(option, format string, args ...any) {
 	c.errs = append(c.errs, &OptionError{Option: option, Text: fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) err() error { return errors.Join(c.errs...) }
+func (c *Checker) err() error { return errors.Join(c.errs...) }
 
 // common checks the options that every source has, and that no option is set
-// that means nothing to this gateway; own are those it has besides.
-func (c *checker) common(own ...string) {
+// that means nothing to this gateway.
+func (c *Checker) common() {
 	s := c.s
 	if s.Mode != Live && s.Mode != Test {
 		c.add("mode", "must be live or test")
@@ -63,33 +64,23 @@ func (c *checker) common(own ...string) {
 			c.add("reference_pattern", "has %d groups; one group is the reference, write the others as (?:…)", re.NumSubexp())
 		}
 	}
-	for _, o := range []struct {
-		name string
-		set  bool
-	}{
-		{"secrets", len(s.Secrets) > 0},
-		{"hmac_keys", len(s.HMACKeys) > 0},
-		{"basic", s.Basic != ""},
-		{"merchant_accounts", len(s.MerchantAccounts) > 0},
-		{"capture", s.Capture != ""},
-		{"account", s.StripeAccount != ""},
-		{"map", s.Map != nil},
-	} {
-		if o.set && !slices.Contains(own, o.name) {
-			c.add(o.name, "is no option of gateway %s; take it out", s.Gateway)
+	for i, account := range s.MerchantAccounts {
+		if !isName(account) {
+			c.add(fmt.Sprintf("merchant_accounts[%d]", i), "is empty or no plain text")
+		}
+	}
+	for _, o := range optional {
+		if o.set(s) && !c.g.takes(o.name) {
+			c.add(o.name, "is no option of gateway %s; take it out", c.g.Name)
 		}
 	}
 }
 
-// secrets checks what deliveries are signed with: at least one, all well formed.
-func (c *checker) secrets(scheme, option string, secrets []string) {
-	if len(secrets) == 0 {
-		c.add("", "has no %s; without them nothing can be verified", option)
-		return
-	}
-	sch, ok := signature.Lookup(scheme)
+// secrets checks that the secrets of an option are well formed, and none twice.
+func (c *Checker) secrets(option string, secrets []string) {
+	sch, ok := signature.Lookup(c.g.Scheme)
 	if !ok {
-		c.add("", "cannot be verified: there is no signature scheme %q", scheme)
+		c.add("", "cannot be verified: there is no signature scheme %q", c.g.Scheme)
 		return
 	}
 	for i, secret := range secrets {

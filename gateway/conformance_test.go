@@ -16,75 +16,153 @@ import (
 	"github.com/paidonce/paidonce/signature"
 )
 
-// TestConformance is what every gateway promises. A new gateway passes it with
-// one well configured source and the changes below.
+// conformance is what TestConformance needs to know of a gateway.
+type conformance struct {
+	// source is the source to test with. Default: the gateway's example.
+	source *gateway.Source
+
+	// bare is the source for the test of coverage, if it needs another one
+	// (adyen: without credentials of the sender).
+	bare *gateway.Source
+
+	// keys are the public keys that the network would have found.
+	keys []string
+
+	volatile    map[string]string // what may differ between two tries of one event
+	unknownType map[string]string // what makes typ an event that is not known
+
+	typ              string   // of the sample whose amount is spoilt
+	amount, currency string   // where they stand, by path of [gateway.SampleRequest].Set; "": the payload has none
+	badAmounts       []string // default: what is no integer of minor units
+	badCurrencies    []string
+
+	// noMode: no byte of the payload tells live from test. noTime: nor when it
+	// happened (to the second).
+	noMode, noTime bool
+
+	// strict: the verifier may refuse what the test spoils; that is as good.
+	strict bool
+
+	// unreadable are bodies that are refused. Default: what is no JSON object.
+	unreadable map[string]string
+
+	// variants are the sources that the payloads of testdata are read with, by
+	// name. Default: {"test": source}.
+	variants map[string]gateway.Source
+
+	// object says which object a payload of testdata called api.*.json is about.
+	object func(body []byte) gateway.Object
+
+	// places are the values that the test may not flip, by a piece of the payload
+	// that holds them: covered by something else than the signature, and named in
+	// the gateway's comment.
+	places []string
+}
+
+var cases = map[string]conformance{}
+
+// conforms registers a gateway for TestConformance; each does so in its own test file.
+func conforms(name string, c conformance) bool {
+	if c.badAmounts == nil {
+		c.badAmounts = []string{`null`, `"abc"`, `"5000"`, `-5000`, `50.5`, `5e3`, `5000.0`, `9223372036854775808`, `9223372036854775807`, `true`, `{}`}
+	}
+	if c.badCurrencies == nil {
+		c.badCurrencies = []string{`EURO`, `ZZZ`, `E1R`, ``, `eur `}
+	}
+	cases[name] = c
+	return true
+}
+
+// decimals are what is no amount where amounts are decimal texts of major units.
+var decimals = []string{`null`, `"abc"`, `"-50.00"`, `"50.001"`, `"5e3"`, `"50,00"`, `"92233720368547758.08"`, `""`, `" 50.00"`, `true`, `{}`}
+
+// TestConformance is what every gateway promises.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, g := range gateway.All() {
 		t.Run(g.Name, func(t *testing.T) {
 			t.Parallel()
-			source, ok := sources()[g.Name]
-			require.True(t, ok, "no source to test gateway %s with", g.Name)
-			change, ok := changes[g.Name]
-			require.True(t, ok, "no changes to test gateway %s with", g.Name)
+			c, ok := cases[g.Name]
+			require.True(t, ok, "gateway %s does not register with conforms", g.Name)
+			source := sourceFor(t, g)
 			t.Run("Declares", func(t *testing.T) { t.Parallel(); declares(t, g, source) })
-			t.Run("SamplesMeanWhatTheySay", func(t *testing.T) { t.Parallel(); samplesMean(t, g, source) })
+			t.Run("UncoveredBytesGrantNothing", func(t *testing.T) { t.Parallel(); uncovered(t, g, source, c) })
+			t.Run("SamplesMeanWhatTheySay", func(t *testing.T) { t.Parallel(); samplesMean(t, g, source, c) })
 			t.Run("SamplesOfOnePaymentAgree", func(t *testing.T) { t.Parallel(); samplesAgree(t, g, source) })
 			t.Run("Pure", func(t *testing.T) { t.Parallel(); pure(t, g, source) })
-			t.Run("RetriesKeepTheID", func(t *testing.T) { t.Parallel(); retries(t, g, source, change) })
-			t.Run("UnknownTypeIsIgnored", func(t *testing.T) { t.Parallel(); unknownType(t, source, change) })
-			t.Run("UnreadableFactsAreBroken", func(t *testing.T) { t.Parallel(); brokenFacts(t, g, source, change) })
-			t.Run("UnreadableBodiesAreParseErrors", func(t *testing.T) { t.Parallel(); unreadable(t, g, source) })
+			t.Run("RetriesKeepTheID", func(t *testing.T) { t.Parallel(); retries(t, g, source, c) })
+			t.Run("UnknownTypeIsIgnored", func(t *testing.T) { t.Parallel(); unknownType(t, source, c) })
+			t.Run("UnreadableFactsAreBroken", func(t *testing.T) { t.Parallel(); brokenFacts(t, g, source, c) })
+			t.Run("UnreadableBodiesAreParseErrors", func(t *testing.T) { t.Parallel(); unreadable(t, g, source, c) })
 			t.Run("ForgedIsRefused", func(t *testing.T) { t.Parallel(); forged(t, g, source) })
 			t.Run("KeepsNoCredentials", func(t *testing.T) { t.Parallel(); keeps(t, g, source) })
 		})
 	}
 }
 
-// changes are how a sample of each gateway is made unusual.
-var changes = map[string]change{
-	"stripe": {
-		volatile:    map[string]string{"pending_webhooks": "7", "request": `{"id":"req_2","idempotency_key":"k2"}`},
-		unknownType: map[string]string{"type": "product.updated"},
-		amount:      "data.object.amount_received",
-		currency:    "data.object.currency",
-		typ:         "payment_intent.succeeded",
-	},
-	"adyen": {
-		volatile:    map[string]string{"reason": "again", "operations": `["REFUND"]`},
-		unknownType: map[string]string{"eventCode": "REPORT_AVAILABLE"},
-		amount:      "amount.value",
-		currency:    "amount.currency",
-		typ:         "AUTHORISATION",
-	},
-	"standard": {
-		unknownType: map[string]string{"type": "customer.created"},
-		amount:      "data.amount",
-		currency:    "data.currency",
-		typ:         "payment.succeeded",
-	},
+// sourceFor is the source that a gateway is tested with.
+func sourceFor(t failer, g *gateway.Gateway) gateway.Source {
+	t.Helper()
+	if c := cases[g.Name]; c.source != nil {
+		return *c.source
+	}
+	require.NotNil(t, g.Example, "gateway %s has no example", g.Name)
+	s := g.Example("main")
+	s.ID = g.Name
+	return s
 }
 
-type change struct {
-	volatile         map[string]string // what may differ between two tries of one event
-	unknownType      map[string]string
-	typ              string // of the sample whose amount is spoilt
-	amount, currency string // where it stands
+// spoken is what a request for a sample means in the end: what the delivery
+// says, or what the API answers about the object that it names.
+func spoken(t testing.TB, r gateway.SampleRequest) []order.Event {
+	t.Helper()
+	g := of(t, r.Source)
+	if g.Fetch == nil || !g.Fetch.Always {
+		return events(t, r.Source, sample(t, r))
+	}
+	object, answer, err := g.Fetch.Sample(r)
+	require.NoError(t, err)
+	evs, err := g.Fetched(r.Source, object, gateway.Answer{Body: answer, Started: now})
+	require.NoError(t, err)
+	return evs
+}
+
+func spokenOne(t testing.TB, r gateway.SampleRequest) order.Event {
+	t.Helper()
+	evs := spoken(t, r)
+	require.Len(t, evs, 1)
+	return evs[0]
 }
 
 func declares(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 	require.Equal(t, source.Gateway, g.Name)
 	require.NotEmpty(t, g.Title)
 	require.True(t, strings.HasPrefix(g.Docs, "https://"))
-	_, ok := signature.Lookup(g.Scheme)
-	require.True(t, ok, "no scheme %q", g.Scheme)
+	if g.Scheme != "" {
+		_, ok := signature.Lookup(g.Scheme)
+		require.True(t, ok, "no scheme %q", g.Scheme)
+	}
+	require.Contains(t, []gateway.Evidence{gateway.Solid, gateway.Usable, gateway.Unconfirmed, gateway.Unsigned}, g.Evidence)
+	require.Equal(t, g.Scheme == "", g.Evidence == gateway.Unsigned)
+	require.Equal(t, g.Scheme == "", g.Covers.Of == "nothing")
+	require.NotEmpty(t, g.Manual.EventID)
+	require.NotEmpty(t, g.Manual.Retries)
+	require.Equal(t, g.Scheme != "", g.Manual.Secret != "")
 	require.Contains(t, []string{"body", "fields", "sender", "nothing"}, g.Covers.Of)
-	require.Equal(t, g.Covers.Of == "fields", len(g.Covers.Fields) > 2)
+	require.Equal(t, g.Covers.Of == "fields", len(g.Covers.Fields) > 0 && g.Covers.Of != "body")
 	require.Greater(t, g.Deadline, 2*time.Second)
 	require.LessOrEqual(t, g.Deadline, time.Minute)
 	require.Equal(t, g.AckBody == "", g.AckType == "", "a body without a type, or a type without a body")
 	require.NoError(t, g.Check(source))
-	require.NotEmpty(t, g.Secrets(source))
+	require.NoError(t, g.Check(g.Example("other")))
+	require.Equal(t, g.Scheme != "" && g.Remote == nil, len(g.LiveSecrets(source)) > 0)
+	if g.Fetch != nil {
+		require.NotNil(t, g.Fetch.Sample)
+		for _, base := range []string{g.Fetch.Live, g.Fetch.Test} {
+			require.True(t, strings.HasPrefix(base, "https://"), base)
+			require.False(t, strings.HasSuffix(base, "/"), base)
+		}
+	}
 
 	var names []string
 	for _, typ := range g.Types(source) {
@@ -98,15 +176,14 @@ func declares(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 
 // samplesMean: a sample of every type is signed, verifies, and is read as what
 // was asked for.
-func samplesMean(t *testing.T, g *gateway.Gateway, source gateway.Source) {
+func samplesMean(t *testing.T, g *gateway.Gateway, source gateway.Source, c conformance) {
 	for _, typ := range g.Types(source) {
 		r := gateway.SampleRequest{
 			Source: source, Type: typ.Name, ID: "evt_sample_1", Reference: "ord_7", Payment: "PAYMENT00000007", Ref: "REF0000000000007",
 			Amount: order.Amount{Minor: 12345, Currency: "USD"}, At: now,
 		}
-		body := sample(t, r)
-		require.Equal(t, string(body), string(sample(t, r)), "the same request gives other bytes")
-		ev := event(t, source, body)
+		require.Equal(t, string(sample(t, r)), string(sample(t, r)), "the same request gives other bytes")
+		ev := spokenOne(t, r)
 		require.NoError(t, ev.Validate())
 		require.Equal(t, typ.Name, ev.Type)
 		require.Empty(t, ev.Ignored, typ.Name)
@@ -130,11 +207,13 @@ func samplesMean(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 		if ev.Own != nil {
 			require.Equal(t, r.Amount, *ev.Own, typ.Name)
 		}
-		require.Equal(t, now, ev.At, typ.Name)
+		if !c.noTime {
+			require.Equal(t, now, ev.At, typ.Name)
+		}
 
 		r.Mode = gateway.Live // of the source that is test
-		if g.Name != "standard" {
-			for _, f := range sampled(t, r).Facts {
+		if !c.noMode {
+			for _, f := range spokenOne(t, r).Facts {
 				require.Equal(t, order.MisfitMode, f.Misfit, typ.Name)
 			}
 		}
@@ -148,8 +227,8 @@ func samplesMean(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 func samplesAgree(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 	ids := map[string]bool{}
 	for _, typ := range g.Types(source) {
-		ev := sampled(t, gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_7"})
-		other := sampled(t, gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_8"})
+		ev := spokenOne(t, gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_7"})
+		other := spokenOne(t, gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_8"})
 		require.NotEmpty(t, ev.Payment)
 		require.NotEqual(t, ev.ID, other.ID)
 		for _, id := range other.Payment {
@@ -186,30 +265,46 @@ func pure(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 		got, err := g.Events(source, again)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		require.NoError(t, g.Verify(source, again, now))
+		require.NoError(t, g.Verify(source, again, now, cases[g.Name].keys...))
+		objects, err := g.Objects(source, d)
+		require.NoError(t, err)
+		same, err := g.Objects(source, again)
+		require.NoError(t, err)
+		require.Equal(t, objects, same)
 	}
 }
 
-func retries(t *testing.T, g *gateway.Gateway, source gateway.Source, c change) {
+func retries(t *testing.T, g *gateway.Gateway, source gateway.Source, c conformance) {
+	if g.Fetch != nil && g.Fetch.Always {
+		// What was fetched twice is one event, whenever it was fetched.
+		for _, typ := range g.Types(source) {
+			r := gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_7"}
+			object, answer, err := g.Fetch.Sample(r)
+			require.NoError(t, err)
+			first, err := g.Fetched(source, object, gateway.Answer{Body: answer, Started: now})
+			require.NoError(t, err)
+			second, err := g.Fetched(source, object, gateway.Answer{Body: answer, Started: now.Add(time.Hour)})
+			require.NoError(t, err)
+			require.Equal(t, gateway.Digest(first), gateway.Digest(second))
+		}
+	}
 	for _, typ := range g.Types(source) {
 		r := gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_7"}
-		want := sampled(t, r)
+		want := events(t, source, sample(t, r))
 		r.Set = c.volatile
-		body := sample(t, r)
-
-		header, signed, err := g.SignID(source, body, "", now.Add(time.Hour)) // another try, another signature
+		again, err := g.Deliver(source, sample(t, r), "", now.Add(time.Hour)) // another try, another signature
 		require.NoError(t, err)
-		got, err := g.Events(source, gateway.Delivery{Header: header, Body: signed})
+		got, err := g.Events(source, again)
 		require.NoError(t, err)
-		require.Len(t, got, 1)
-		require.Equal(t, want.ID, got[0].ID)
-		want.At, got[0].At = time.Time{}, time.Time{} // standard: of the attempt
-		require.Equal(t, want, got[0])
+		for i := range want {
+			want[i].At, got[i].At = time.Time{}, time.Time{} // standard: of the attempt
+		}
+		require.Equal(t, want, got)
 	}
 }
 
-func unknownType(t *testing.T, source gateway.Source, c change) {
-	ev := sampled(t, gateway.SampleRequest{Source: source, Type: c.typ, Reference: "ord_7", Set: c.unknownType})
+func unknownType(t *testing.T, source gateway.Source, c conformance) {
+	ev := spokenOne(t, gateway.SampleRequest{Source: source, Type: c.typ, Reference: "ord_7", Set: c.unknownType})
 	require.NotEmpty(t, ev.ID)
 	require.NotEqual(t, c.typ, ev.Type)
 	require.Equal(t, gateway.UnknownType, ev.Ignored)
@@ -218,24 +313,18 @@ func unknownType(t *testing.T, source gateway.Source, c change) {
 	require.Empty(t, ev.Reference)
 }
 
-func brokenFacts(t *testing.T, g *gateway.Gateway, source gateway.Source, c change) {
-	for path, values := range map[string][]string{
-		c.amount:   {`null`, `"abc"`, `"5000"`, `-5000`, `50.5`, `5e3`, `5000.0`, `9223372036854775808`, `9223372036854775807`, `true`, `{}`},
-		c.currency: {`EURO`, `ZZZ`, `E1R`, ``, `eur `},
-	} {
+func brokenFacts(t *testing.T, g *gateway.Gateway, source gateway.Source, c conformance) {
+	for path, values := range map[string][]string{c.amount: c.badAmounts, c.currency: c.badCurrencies} {
+		if path == "" {
+			continue
+		}
 		for _, value := range values {
-			body, err := g.Sample(gateway.SampleRequest{
-				Source: source, Type: c.typ, Reference: "ord_7", Set: map[string]string{path: value},
-			})
-			require.NoError(t, err)
-			header, signed, err := g.Sign(source, body, now)
-			if err != nil {
-				// The verifier is as strict: such a body never gets here.
-				require.Equal(t, "adyen", g.Name)
+			r := gateway.SampleRequest{Source: source, Type: c.typ, Reference: "ord_7", Set: map[string]string{path: value}}
+			evs, ok := spoiltEvents(t, g, r)
+			if !ok {
+				require.True(t, c.strict, "%s = %s cannot be delivered", path, value)
 				continue
 			}
-			evs, err := g.Events(source, gateway.Delivery{Header: header, Body: signed})
-			require.NoError(t, err)
 			require.Len(t, evs, 1)
 			require.NotEmpty(t, evs[0].ID)
 			require.Equal(t, c.typ, evs[0].Type)
@@ -247,7 +336,36 @@ func brokenFacts(t *testing.T, g *gateway.Gateway, source gateway.Source, c chan
 	}
 }
 
-func unreadable(t *testing.T, g *gateway.Gateway, source gateway.Source) {
+// spoiltEvents maps a sample; ok is false if the verifier is as strict as the
+// mapping, so that such a body never gets there.
+func spoiltEvents(t *testing.T, g *gateway.Gateway, r gateway.SampleRequest) (evs []order.Event, ok bool) {
+	if g.Fetch != nil && g.Fetch.Always {
+		object, answer, err := g.Fetch.Sample(r)
+		require.NoError(t, err)
+		evs, err = g.Fetched(r.Source, object, gateway.Answer{Body: answer, Started: now})
+		require.NoError(t, err)
+		return evs, true
+	}
+	body, err := g.Sample(r)
+	require.NoError(t, err)
+	d, err := g.Deliver(r.Source, body, "", now)
+	if err != nil || g.Verify(r.Source, d, now, cases[g.Name].keys...) != nil {
+		return nil, false
+	}
+	evs, err = g.Events(r.Source, d)
+	require.NoError(t, err)
+	return evs, true
+}
+
+func unreadable(t *testing.T, g *gateway.Gateway, source gateway.Source, c conformance) {
+	if c.unreadable != nil {
+		d := deliver(t, source, sample(t, gateway.SampleRequest{Source: source, Type: g.Types(source)[0].Name}))
+		for name, body := range c.unreadable {
+			d.Body = []byte(body)
+			requireParseError(t, g, source, d, name)
+		}
+		return
+	}
 	d := deliver(t, source, sample(t, gateway.SampleRequest{Source: source, Type: g.Types(source)[0].Name}))
 	for name, tt := range map[string]struct{ body, code string }{
 		"Empty":         {"", "not_json"},
@@ -264,9 +382,7 @@ func unreadable(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 	} {
 		bad := d
 		bad.Body = []byte(tt.body)
-		_, err := g.Events(source, bad)
-		var parse *gateway.ParseError
-		require.ErrorAs(t, err, &parse, name)
+		parse := requireParseError(t, g, source, bad, name)
 		require.Equal(t, tt.code, parse.Code, name)
 		require.NotContains(t, parse.Error(), "evt_1", "a byte of the payload stands in the error")
 	}
@@ -279,34 +395,59 @@ func unreadable(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 	}
 }
 
+// requireParseError: nothing can be read of the delivery.
+func requireParseError(t *testing.T, g *gateway.Gateway, source gateway.Source, d gateway.Delivery, name string) *gateway.ParseError {
+	t.Helper()
+	var err error
+	if g.Parse != nil {
+		_, err = g.Events(source, d)
+	} else {
+		_, err = g.Objects(source, d)
+	}
+	var parse *gateway.ParseError
+	require.ErrorAs(t, err, &parse, name)
+	return parse
+}
+
 // forged: one bit of the body or of what is covered beside it, and the
 // delivery is refused; for adyen that is tested bit by bit elsewhere.
 func forged(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 	body := sample(t, gateway.SampleRequest{Source: source, Type: g.Types(source)[0].Name, Reference: "ord_7"})
 	d := deliver(t, source, body)
-	stranger := source
-	stranger.Secrets, stranger.HMACKeys = []string{"whsec_b3RoZXItc2VjcmV0LW9mLXRlc3RzLW9ubHk="}, []string{strings.Repeat("ab", 32)}
-	require.Equal(t, signature.Mismatch, signature.ReasonOf(g.Verify(stranger, d, now)))
-
+	if g.Scheme == "" {
+		require.NoError(t, g.Verify(source, d, now))
+		return
+	}
+	if g.Remote == nil {
+		stranger := g.Example("stranger")
+		stranger.PublicURL = source.PublicURL
+		require.Equal(t, signature.Mismatch, signature.ReasonOf(g.Verify(withoutBasic(stranger), d, now)))
+	}
 	none := source
-	none.Secrets, none.HMACKeys = nil, nil
+	none.Secrets, none.HMACKeys, none.SigningKeys = nil, nil, source.SigningKeys
 	require.Error(t, g.Verify(none, d, now), "no secret, and it verifies")
 
 	if g.Covers.Of != "body" {
 		return
 	}
+	keys := cases[g.Name].keys
 	for i := range d.Body {
 		bad := d
 		bad.Body = bytes.Clone(d.Body)
 		bad.Body[i] ^= 1
-		require.Error(t, g.Verify(source, bad, now), "byte %d of the body is not covered", i)
+		require.Error(t, g.Verify(source, bad, now, keys...), "byte %d of the body is not covered", i)
 	}
 	for _, name := range g.Covers.Fields {
 		bad := d
 		bad.Header = d.Header.Clone()
 		bad.Header.Set(name, bad.Header.Get(name)+"1")
-		require.Error(t, g.Verify(source, bad, now), "header %s is not covered", name)
+		require.Error(t, g.Verify(source, bad, now, keys...), "header %s is not covered", name)
 	}
+}
+
+func withoutBasic(s gateway.Source) gateway.Source {
+	s.Basic, s.Authorization = "", ""
+	return s
 }
 
 func keeps(t *testing.T, g *gateway.Gateway, source gateway.Source) {
@@ -325,6 +466,7 @@ func keeps(t *testing.T, g *gateway.Gateway, source gateway.Source) {
 	require.NotContains(t, kept, "Authorization")
 	require.NotContains(t, kept, "X-Other")
 	require.Contains(t, kept, "Content-Type")
+	require.NotContains(t, fmt.Sprint(kept), "paidonce:")
 
 	// What is kept is enough to read the delivery again.
 	d.Header = http.Header{}
@@ -374,8 +516,13 @@ func TestAnswers(t *testing.T) {
 func TestSignWithoutSecret(t *testing.T) {
 	t.Parallel()
 	for _, g := range gateway.All() {
-		_, _, err := g.Sign(gateway.Source{ID: "x", Gateway: g.Name}, []byte("{}"), now)
-		require.ErrorContains(t, err, "no secret", g.Name)
+		if g.Scheme == "" {
+			continue
+		}
+		s := g.Example("main")
+		s.ID, s.Secrets, s.HMACKeys, s.SigningKeys, s.WebhookID = "x", nil, nil, nil, ""
+		_, _, err := g.Sign(s, []byte("{}"), now)
+		require.Error(t, err, g.Name)
 		require.NotErrorAs(t, err, new(*gateway.ParseError))
 	}
 }

@@ -30,8 +30,8 @@ func finish(ev *order.Event, s Source, realm string) *ParseError {
 	switch {
 	case ev.Broken != "":
 		// What names the payment and the order stays, for the person who looks.
-		ev.Ignored, ev.Facts, ev.Own = "", nil, nil
-	case ev.Ignored != "":
+		ev.Ignored, ev.Fetch, ev.Facts, ev.Own = "", "", nil, nil
+	case ev.Ignored != "", ev.Fetch != "":
 		ev.Facts, ev.Own, ev.Payment, ev.Reference, ev.Strength = nil, nil, nil, "", 0
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestFixtures(t *testing.T) {
 				if strings.HasSuffix(name, ".item.json") {
 					body = []byte(`{"live":"false","notificationItems":[{"NotificationRequestItem":` + string(body) + `}]}`)
 				}
-				source := sources()[g.Name]
+				source := sourceFor(t, g)
 				source.MerchantAccounts = nil
 				source.Basic = ""
 				header, signed, err := g.Sign(source, body, now)

@@ -191,7 +191,7 @@ func FuzzMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, gw, typ, member uint8, raw string) {
 		g := all[int(gw)%len(all)]
-		source := sources()[g.Name]
+		source := sourceFor(t, g)
 		types := g.Types(source)
 		body := sample(t, gateway.SampleRequest{Source: source, Type: types[int(typ)%len(types)].Name, Reference: "ord_7"})
 		places := members(gjson.ParseBytes(body), nil)

@@ -21,14 +21,12 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/paidonce/paidonce/order"
-	"github.com/paidonce/paidonce/signature"
 )
 
 // MappingVersion numbers the mapping of this package. It is stored with every
@@ -44,8 +42,8 @@ const (
 	// authorised charge, a cancellation that was refused).
 	NoFact = "no_fact"
 
-	// NeedsFetch: the event is only a pointer to an object at the gateway
-	// (Stripe's thin events).
+	// NeedsFetch: the event is only a pointer to an object at the gateway that
+	// is not asked for (a Stripe source without access_token).
 	NeedsFetch = "needs_fetch"
 )
 
@@ -75,18 +73,42 @@ func (c Coverage) String() string {
 	return s
 }
 
-// Type is a type of event that a gateway file understands.
+// Type is a type of event that a gateway file understands. Of a gateway that is
+// asked ([Fetch]) it is a state in which the object can be.
 type Type struct {
 	Name    string // as the gateway writes it: "payment_intent.succeeded"
 	Meaning string // one line, for people
 }
 
-// Delivery is one HTTP request of a gateway, as received.
-type Delivery struct {
-	Method     string
-	Header     http.Header
-	Body       []byte    // raw bytes: never decoded or encoded again
-	ReceivedAt time.Time // never looked at by a mapping
+// Evidence is how well what we know of a gateway is founded.
+type Evidence string
+
+// The levels of evidence.
+const (
+	// Solid: the scheme was confirmed by the gateway's own code or documentation,
+	// and by a published signature or an official library.
+	Solid Evidence = "solid"
+
+	// Usable: confirmed by documentation alone, one detail inferred.
+	Usable Evidence = "usable"
+
+	// Unconfirmed: sources differ or leave a detail open. Such a gateway works
+	// only with the option unconfirmed: true, after a check in its sandbox.
+	Unconfirmed Evidence = "unconfirmed"
+
+	// Unsigned: the gateway signs nothing. Its deliveries are never believed,
+	// only taken as a reason to ask its API.
+	Unsigned Evidence = "unsigned"
+)
+
+// Manual is what people read about a gateway: docs/gateways.md is written from
+// it. Each is a sentence or two of Markdown, and may be empty.
+type Manual struct {
+	Secret   string // where the merchant finds or makes the secret
+	EventID  string // what tells an event from another, and why that
+	Retries  string // how often and how long the gateway tries again
+	Ordering string // what it promises about the order of events
+	Notes    string // what else one has to know; what could not be confirmed
 }
 
 // Gateway is one payment gateway. Its fields are for reading; it is safe for
@@ -95,7 +117,10 @@ type Gateway struct {
 	Name   string // in configuration, metrics and realms: "stripe"
 	Title  string // for people: "Stripe"
 	Docs   string // URL of the gateway's own documentation of webhooks
-	Scheme string // name of its row in package signature
+	Scheme string // name of its row in package signature; "": it signs nothing
+
+	Evidence Evidence
+	Manual   Manual
 
 	// Covers is what the signature vouches for.
 	Covers Coverage
@@ -113,90 +138,73 @@ type Gateway struct {
 	// later events of an endpoint that refuses one.
 	QuarantineUnreadable bool
 
+	// ContentType is what the gateway sends, "" for JSON.
+	ContentType string
+
 	// KeepHeaders are the names of the headers worth keeping with the body, in
 	// canonical form: what is signed, and what a mapping reads. Credentials are
 	// never among them.
 	KeepHeaders []string
 
-	// Check reports everything that is wrong with a source of this gateway, as
-	// sentences that name the option and show no secret.
-	Check func(Source) error
+	// Options are the options that a source of this gateway takes besides those
+	// of every source.
+	Options []Option
 
-	// Secrets returns what the source's deliveries may be signed with; the
-	// first is what [Gateway.Sign] uses.
+	// Check reports what else is wrong with a source, beyond Options and secrets
+	// ([Gateway.Check] does those). nil: nothing.
+	CheckMore func(*Checker)
+
+	// Secrets returns what the source's deliveries may be signed with. nil: its
+	// option secrets.
 	Secrets func(Source) []string
 
 	// Parse maps a verified delivery. Callers use [Gateway.Events], which
-	// completes what Parse returns.
+	// completes what Parse returns. nil: all is learned by asking ([Fetch]).
 	Parse func(Source, Delivery) ([]order.Event, error)
+
+	// Fetch says how the gateway's API is asked about what its deliveries only
+	// name. nil: they say everything.
+	Fetch *Fetch
+
+	// Remote says what is needed from the network to verify a delivery. nil:
+	// the source's secrets are enough.
+	Remote *Remote
+
+	// Probe answers what a gateway sends to find out whether an endpoint is
+	// ours, before any event: nil, or a function that says whether the delivery
+	// is one. A probe is answered before anything is verified, so it must
+	// reveal nothing that a stranger could use, and changes nothing.
+	Probe func(Source, Delivery) (Probe, bool)
+
+	// SignQuery returns the query string of the delivery of a body, for gateways
+	// that sign a part of it. nil: there is none.
+	SignQuery func(Source, []byte) (string, error)
 
 	// Types lists the types that are understood, in the order of the gateway
 	// file (of a source: for standard they are configured).
 	Types func(Source) []Type
 
-	// Sample makes the body of one event in the gateway's real shape, unsigned.
-	// The same request gives the same bytes.
+	// Sample makes the body of one delivery in the gateway's real shape,
+	// unsigned. The same request gives the same bytes.
 	Sample func(SampleRequest) ([]byte, error)
-}
 
-// Verify reports whether the delivery was signed with one of the source's live
-// secrets and, where the source has credentials, sent by their holder: nil, or
-// a *signature.Error. Nothing may look at the body before.
-func (g *Gateway) Verify(s Source, d Delivery, now time.Time) error {
-	scheme, ok := signature.Lookup(g.Scheme)
-	if !ok {
-		return fmt.Errorf("gateway %s: no signature scheme %q", g.Name, g.Scheme)
-	}
-	if s.Basic != "" {
-		// First: it is cheap, and guards against work for strangers.
-		if err := signature.CheckBasic(d.Header, s.Basic); err != nil {
-			return err
-		}
-	}
-	req := signature.Request{Method: d.Method, Header: d.Header, Body: d.Body}
-	return scheme.Verify(req, g.Secrets(s), now)
-}
-
-// Sign makes a delivery of body as the gateway would send it to this source at
-// the time now: its headers, and the body to send (adyen signs inside it). It
-// serves offline sending, replay and tests.
-func (g *Gateway) Sign(s Source, body []byte, now time.Time) (http.Header, []byte, error) {
-	return g.SignID(s, body, "", now)
-}
-
-// SignID is [Gateway.Sign] with the id of the message, for gateways that sign
-// one in a header (standard). Empty: derived from the body, so that the same
-// body is the same event.
-func (g *Gateway) SignID(s Source, body []byte, id string, now time.Time) (http.Header, []byte, error) {
-	scheme, ok := signature.Lookup(g.Scheme)
-	if !ok {
-		return nil, nil, fmt.Errorf("gateway %s: no signature scheme %q", g.Name, g.Scheme)
-	}
-	secrets := g.Secrets(s)
-	if len(secrets) == 0 {
-		return nil, nil, fmt.Errorf("source %s: no secret to sign with", s.ID)
-	}
-	signed, err := scheme.Sign(body, secrets[0], now, signature.SignOptions{ID: id})
-	if err != nil {
-		return nil, nil, fmt.Errorf("sign for source %s: %w", s.ID, err)
-	}
-	h := http.Header{"Content-Type": {"application/json; charset=utf-8"}}
-	for name, values := range signed.Header {
-		h[name] = values
-	}
-	if s.Basic != "" {
-		h.Set("Authorization", basicHeader(s.Basic))
-	}
-	return h, signed.Body, nil
+	// Example is a source that works, in mode test, with everything the gateway
+	// needs and secrets made from seed: what tests, scenarios and the
+	// documentation use. Another seed gives other secrets.
+	Example func(seed string) Source
 }
 
 // Events maps a verified delivery to its events, in the order of the payload.
-// There is at least one. The error is a [*ParseError]: the bytes are not what
+// There is at least one, unless the gateway's deliveries are only a reason to ask
+// ([Gateway.Objects]). The error is a [*ParseError]: the bytes are not what
 // the gateway documents, or an event has no id.
 //
 // Every event returned has an id, a type and a realm and is either Ignored,
-// Broken, or carries facts that are valid.
+// Broken, waits for a Fetch, or carries facts that are valid.
 func (g *Gateway) Events(s Source, d Delivery) ([]order.Event, error) {
+	if g.Parse == nil {
+		return nil, nil
+	}
 	events, err := g.Parse(s, d)
 	if err != nil {
 		return nil, err

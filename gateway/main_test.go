@@ -45,6 +45,12 @@ func bareAdyen() gateway.Source {
 	return s
 }
 
+func manualAdyen() gateway.Source {
+	s := adyenSource()
+	s.Capture = gateway.CaptureManual
+	return s
+}
+
 func standardSource() gateway.Source {
 	return gateway.Source{
 		ID: "standard", Gateway: "standard", Mode: gateway.Test, Secrets: []string{standardSecret},
@@ -57,10 +63,21 @@ func standardSource() gateway.Source {
 	}
 }
 
-// sources has one well configured source of every gateway.
-func sources() map[string]gateway.Source {
-	return map[string]gateway.Source{"stripe": stripeSource(), "adyen": adyenSource(), "standard": standardSource()}
+// sourceNamed is the source that a gateway is tested with.
+func sourceNamed(t failer, name string) gateway.Source {
+	t.Helper()
+	g, ok := gateway.Lookup(name)
+	require.True(t, ok)
+	return sourceFor(t, g)
 }
+
+// failer is what a test and a property test have in common.
+type failer interface {
+	require.TestingT
+	Helper()
+}
+
+func ptr[T any](v T) *T { return &v }
 
 // of returns the gateway of a source.
 func of(t testing.TB, s gateway.Source) *gateway.Gateway {
@@ -74,10 +91,9 @@ func of(t testing.TB, s gateway.Source) *gateway.Gateway {
 func deliver(t testing.TB, s gateway.Source, body []byte) gateway.Delivery {
 	t.Helper()
 	g := of(t, s)
-	header, signed, err := g.Sign(s, body, now)
+	d, err := g.Deliver(s, body, "", now)
 	require.NoError(t, err)
-	d := gateway.Delivery{Method: http.MethodPost, Header: header, Body: signed, ReceivedAt: now}
-	require.NoError(t, g.Verify(s, d, now))
+	require.NoError(t, g.Verify(s, d, now, cases[g.Name].keys...))
 	return d
 }
 

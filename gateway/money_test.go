@@ -20,7 +20,7 @@ func TestAmountsComeBack(t *testing.T) {
 	types := map[string]string{"stripe": "payment_intent.succeeded", "adyen": "AUTHORISATION", "standard": "payment.succeeded"}
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"stripe", "adyen", "standard"}).Draw(t, "gateway")
-		source := sources()[name]
+		source := sourceNamed(t, name)
 		g, _ := gateway.Lookup(name)
 		want := order.Amount{
 			Minor:    rapid.Int64Range(0, order.All-1).Draw(t, "minor"),
@@ -72,7 +72,7 @@ func TestDecimals(t *testing.T) {
 		{"adyen", "JPY", "5", 5},
 		{"adyen", "KWD", "5000", 5000},
 	} {
-		source := sources()[tt.gateway]
+		source := sourceNamed(t, tt.gateway)
 		r := gateway.SampleRequest{Source: source, Type: "payment_intent.succeeded", Set: map[string]string{
 			"data.object.amount": tt.theirs, "data.object.amount_received": tt.theirs, "data.object.currency": tt.currency,
 		}}
@@ -104,7 +104,7 @@ func TestSampleRefusesWhatCannotBeSent(t *testing.T) {
 		{"adyen", order.Amount{Minor: 1, Currency: "eur"}},
 		{"standard", order.Amount{Minor: 1, Currency: "ZZZ"}},
 	} {
-		source := sources()[tt.gateway]
+		source := sourceNamed(t, tt.gateway)
 		g := of(t, source)
 		_, err := g.Sample(gateway.SampleRequest{Source: source, Type: g.Types(source)[0].Name, Amount: tt.amount})
 		require.Error(t, err, "%+v", tt)

@@ -72,6 +72,11 @@ func derive(n int, from ...string) string {
 	return strings.ToUpper(hex.EncodeToString(sum[:]))[:n]
 }
 
+// exampleSecret is 32 characters of a secret that [Gateway].Example uses.
+func exampleSecret(gateway, seed string) string {
+	return strings.ToLower(derive(32, "secret of an example", gateway, seed))
+}
+
 // unknownSample is the answer to a type that the gateway has not.
 func unknownSample(g, typ string, types []Type) error {
 	names := make([]string, len(types))

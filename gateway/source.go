@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/base64"
 	"log/slog"
+	"time"
 )
 
 // Modes of a source.
@@ -37,9 +38,15 @@ type Source struct {
 	Gateway string `json:"gateway" yaml:"gateway"`
 	Mode    string `json:"mode" yaml:"mode"`
 
-	// Secrets are the signing secrets of stripe and standard, as the gateway
-	// shows them; all are live at once, so that one can be rolled.
+	// Secrets are what deliveries are signed with, as the gateway shows it (in
+	// the form that its entry in package signature takes); all are live at once,
+	// so that one can be rolled.
 	Secrets []string `json:"secrets,omitempty" yaml:"secrets"`
+
+	// SigningKeys are private keys, for gateways that sign with one and are
+	// verified with its public half. Only offline sending, replay and dev use
+	// them; nothing is ever verified with them.
+	SigningKeys []string `json:"signing_keys,omitempty" yaml:"signing_keys"`
 
 	// HMACKeys are adyen's keys, 64 hexadecimal digits each; all are live.
 	HMACKeys []string `json:"hmac_keys,omitempty" yaml:"hmac_keys"`
@@ -64,6 +71,41 @@ type Source struct {
 	// receives. Empty: the account's own; events that carry an account are then
 	// somebody else's.
 	StripeAccount string `json:"account,omitempty" yaml:"account"`
+
+	// WebhookID is PayPal's id of the endpoint (WH-…): it is signed. RootPEM
+	// holds the only certificates that PayPal's may chain to, in PEM; empty:
+	// those of the system. VerifyBy is "certificate" (the default) or "api": then
+	// PayPal's API is asked about every delivery, with ClientID and ClientSecret.
+	WebhookID    string `json:"webhook_id,omitempty" yaml:"webhook_id"`
+	RootPEM      string `json:"root_pem,omitempty" yaml:"root_pem"`
+	VerifyBy     string `json:"verify_by,omitempty" yaml:"verify_by"`
+	ClientID     string `json:"client_id,omitempty" yaml:"client_id"`
+	ClientSecret string `json:"client_secret,omitempty" yaml:"client_secret"`
+
+	// PublicURL is the URL of the endpoint exactly as it is configured at the
+	// gateway, for gateways that sign it (square). It is never rebuilt from a
+	// request.
+	PublicURL string `json:"public_url,omitempty" yaml:"public_url"`
+
+	// AccessToken is what the gateway's API is asked with: its secret key, access
+	// token or "user:password"; see the gateway. Shop is the host of a Shopify
+	// shop. APIURL is asked instead of the gateway's own address;
+	// APIAllowPrivate lets it be http and on a private network.
+	AccessToken     string `json:"access_token,omitempty" yaml:"access_token"`
+	Shop            string `json:"shop,omitempty" yaml:"shop"`
+	APIURL          string `json:"api_url,omitempty" yaml:"api_url"`
+	APIAllowPrivate bool   `json:"api_allow_private,omitempty" yaml:"api_allow_private"`
+
+	// Authorization is the static Authorization header that checkout sends; if
+	// set, a delivery must carry it.
+	Authorization string `json:"authorization,omitempty" yaml:"authorization"`
+
+	// Tolerance is how far a signed time may be from now. Zero: the scheme's.
+	Tolerance time.Duration `json:"tolerance,omitempty" yaml:"tolerance"`
+
+	// Unconfirmed says that the merchant has checked, in the gateway's sandbox,
+	// a scheme that we could not confirm (worldpay, flutterwave-v4).
+	Unconfirmed bool `json:"unconfirmed,omitempty" yaml:"unconfirmed"`
 
 	// Map says where a standard source finds things in its payloads.
 	Map *Map `json:"map,omitempty" yaml:"map"`

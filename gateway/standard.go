@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/base64"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,10 +28,18 @@ import (
 //
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 var Standard = &Gateway{
-	Name:   "standard",
-	Title:  "Standard Webhooks",
-	Docs:   "https://www.standardwebhooks.com",
-	Scheme: "standard",
+	Name:     "standard",
+	Title:    "Standard Webhooks",
+	Docs:     "https://www.standardwebhooks.com",
+	Scheme:   "standard",
+	Evidence: Solid,
+	Manual: Manual{
+		Secret:   "From the sender: `whsec_` and base64 (HMAC), or `whpk_` and base64 (the public key of an Ed25519 pair).",
+		EventID:  "The webhook-id header, which is signed and stays the same over all tries.",
+		Retries:  "As the sender likes; the specification suggests ten tries in about three days.",
+		Ordering: "None is promised.",
+		Notes:    "Svix and Lithic sign this way too: use this gateway for them, with a `map` of their payloads.",
+	},
 	Covers: Coverage{Of: "body", Fields: []string{"Webhook-Id", "Webhook-Timestamp"}},
 	// The specification asks senders to wait 15 to 30 s.
 	Deadline: 15 * time.Second,
@@ -38,11 +47,27 @@ var Standard = &Gateway{
 		"Content-Type", "User-Agent",
 		"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "Svix-Id", "Svix-Timestamp", "Svix-Signature",
 	},
-	Check:   checkStandard,
-	Secrets: func(s Source) []string { return s.Secrets },
-	Parse:   parseStandard,
-	Types:   standardNames,
-	Sample:  sampleStandard,
+	Options: []Option{
+		optionSecrets,
+		optionSigningKeys,
+		{"map", true, "it says where type, payment, amount and currency stand in a payload"},
+	},
+	CheckMore: checkStandard,
+	Parse:     parseStandard,
+	Types:     standardNames,
+	Sample:    sampleStandard,
+	Example: func(seed string) Source {
+		return Source{
+			Gateway: "standard", Mode: Test,
+			Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte(exampleSecret("standard", seed)))},
+			Map: &Map{
+				Type: "/type", Payment: "/data/payment_id", Reference: "/data/order_id", Amount: "/data/amount", Currency: "/data/currency",
+				Facts: map[string]string{
+					"payment.authorized": "authorized", "payment.succeeded": "captured", "refund.succeeded": "refunded",
+				},
+			},
+		}
+	},
 }
 
 // standardKinds are what a type may be mapped to.
@@ -162,13 +187,10 @@ func standardNames(s Source) []Type {
 	return types
 }
 
-func checkStandard(s Source) error {
-	c := checker{s: s}
-	c.common("secrets", "map")
-	c.secrets("standard", "secrets", s.Secrets)
+func checkStandard(c *Checker) {
+	s := c.s
 	if s.Map == nil {
-		c.add("map", "is missing: it says where type, payment, amount and currency stand in a payload")
-		return c.err()
+		return
 	}
 	for _, p := range []struct {
 		name, pointer string
@@ -196,5 +218,4 @@ func checkStandard(s Source) error {
 			c.add("map.facts."+name, "must be authorized, captured or refunded")
 		}
 	}
-	return c.err()
 }

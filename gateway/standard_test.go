@@ -12,6 +12,15 @@ import (
 	"github.com/paidonce/paidonce/order"
 )
 
+var _ = conforms("standard", conformance{
+	source:      ptr(standardSource()),
+	unknownType: map[string]string{"type": "customer.created"},
+	amount:      "data.amount",
+	currency:    "data.currency",
+	typ:         "payment.succeeded",
+	noMode:      true,
+})
+
 func TestStandardIDIsTheHeader(t *testing.T) {
 	t.Parallel()
 	s := standardSource()

@@ -26,21 +26,35 @@ import (
 //     the source's own; else the facts are misfits.
 //   - Thin events (v2.core.event) are ignored: they carry an id and no facts.
 var Stripe = &Gateway{
-	Name:    "stripe",
-	Title:   "Stripe",
-	Docs:    "https://docs.stripe.com/webhooks",
-	Scheme:  "stripe",
+	Name:     "stripe",
+	Title:    "Stripe",
+	Docs:     "https://docs.stripe.com/webhooks",
+	Scheme:   "stripe",
+	Evidence: Solid,
+	Manual: Manual{
+		Secret:   "Dashboard → Developers → Webhooks → the endpoint → Signing secret (`whsec_…`). The whole text is the secret.",
+		EventID:  "`id` (`evt_…`), the same over all tries.",
+		Retries:  "Up to three days with growing pauses in live mode; a few hours in test mode.",
+		Ordering: "None is promised.",
+		Notes:    "Subscribe to `refund.*` besides `charge.refunded`: failures of refunds are told by id only.",
+	},
 	Covers:  Coverage{Of: "body"},
 	AckBody: `{"received":true}`,
 	AckType: "application/json",
 	// Stripe says "quickly" and no number. 10 s is the least that is reported.
 	Deadline:    10 * time.Second,
 	KeepHeaders: []string{"Content-Type", "Stripe-Signature", "User-Agent"},
-	Check:       checkStripe,
-	Secrets:     func(s Source) []string { return s.Secrets },
-	Parse:       parseStripe,
-	Types:       func(Source) []Type { return stripeNames() },
-	Sample:      sampleStripe,
+	Options: []Option{
+		optionSecrets,
+		{"account", false, "the connected account (`acct_…`) whose events arrive here. Default: our own"},
+	},
+	CheckMore: checkStripe,
+	Parse:     parseStripe,
+	Types:     func(Source) []Type { return stripeNames() },
+	Sample:    sampleStripe,
+	Example: func(seed string) Source {
+		return Source{Gateway: "stripe", Mode: Test, Secrets: []string{"whsec_" + exampleSecret("stripe", seed)}}
+	},
 }
 
 // stripeNoRelease is the first API version (2025-03-31.basil) in which Stripe no
@@ -198,14 +212,10 @@ func (e *stripeEvent) connects() bool {
 	return len(e.Payment) > 1 || e.Reference != ""
 }
 
-func checkStripe(s Source) error {
-	c := checker{s: s}
-	c.common("secrets", "account")
-	c.secrets("stripe", "secrets", s.Secrets)
-	if s.StripeAccount != "" && !isStripeAccount(s.StripeAccount) {
+func checkStripe(c *Checker) {
+	if s := c.s.StripeAccount; s != "" && !isStripeAccount(s) {
 		c.add("account", "is no Stripe account id: they look like acct_1A2b3C")
 	}
-	return c.err()
 }
 
 func isStripeAccount(s string) bool {

@@ -10,6 +10,15 @@ import (
 	"github.com/paidonce/paidonce/order"
 )
 
+var _ = conforms("stripe", conformance{
+	source:      ptr(stripeSource()),
+	volatile:    map[string]string{"pending_webhooks": "7", "request": `{"id":"req_2","idempotency_key":"k2"}`},
+	unknownType: map[string]string{"type": "product.updated"},
+	amount:      "data.object.amount_received",
+	currency:    "data.object.currency",
+	typ:         "payment_intent.succeeded",
+})
+
 func TestStripeModeAndAccount(t *testing.T) {
 	t.Parallel()
 	connect := stripeSource()
@@ -145,7 +154,7 @@ func TestReferencePattern(t *testing.T) {
 		{`\d+`, "ord_7", "7"},
 		{`^(?:a|b)-(\d+)$`, "b-7", "7"},
 	} {
-		for _, source := range sources() {
+		for _, source := range []gateway.Source{stripeSource(), adyenSource(), standardSource()} {
 			s := source
 			s.ReferencePattern = tt.pattern
 			g := of(t, s)

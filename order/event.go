@@ -59,6 +59,10 @@ type Event struct {
 	// Ignored says in a code word why the event carries no fact: unknown_type, no_money, …
 	Ignored string `json:"ignored,omitempty"`
 
+	// Fetch names what has to be asked about at the gateway before anything is known ("payment/123"): the event itself
+	// carries no fact.
+	Fetch string `json:"fetch,omitempty"`
+
 	// Broken says in a short sentence why the facts of a signed event cannot be read.
 	Broken string `json:"broken,omitempty"`
 }
@@ -75,6 +79,8 @@ func (e Event) Validate() error {
 		errs = append(errs, errors.New("order: event without a readable id"))
 	case len(e.Facts) > 0 && len(e.Payment) == 0:
 		errs = append(errs, errors.New("order: facts about no payment"))
+	case e.Fetch != "" && len(e.Facts) > 0:
+		errs = append(errs, errors.New("order: facts of an event that only points at them"))
 	case !e.At.IsZero() && (e.At.Year() < 1970 || e.At.Year() > 9999):
 		errs = append(errs, fmt.Errorf("order: event of the year %d", e.At.Year()))
 	case !isText(e.Reference):

@@ -65,6 +65,18 @@ type Request struct {
 	// that is another one.
 	URL string
 
+	// Path is the path of the endpoint at the merchant, for schemes that sign it
+	// (midtrans-snap).
+	Path string
+
+	// Query is the query string of the request as received, without the question
+	// mark, for schemes that sign a part of it (mercadopago).
+	Query string
+
+	// Tolerance is how far the signed time may be from now, instead of the
+	// scheme's own. Zero: the scheme's. Schemes that sign no time ignore it.
+	Tolerance time.Duration
+
 	// Header holds the request's headers. Names are found in any spelling, the
 	// canonical one of [http.Header] first.
 	Header http.Header
@@ -81,12 +93,19 @@ type SignOptions struct {
 
 	// URL is the URL the message is sent to, where the scheme signs it.
 	URL string
+
+	// Query is the query string it is sent with, where the scheme signs a part of it.
+	Query string
 }
 
 // Signed is what to send so that the receiver believes it.
 type Signed struct {
 	// Header holds the headers to add; empty if the scheme signs inside the body.
 	Header http.Header
+
+	// Query is the query string to send it with, without the question mark; ""
+	// for most schemes.
+	Query string
 
 	// Body is what to send: the body given, or for schemes that sign inside the
 	// body (adyen) a changed copy of it.
@@ -147,7 +166,11 @@ func Verify(scheme string, req Request, secrets []string, now time.Time) error {
 // an [*Error]. All secrets are tried, so during a rotation both the new and the
 // old one are passed. Empty ones are passed over.
 func (s *Scheme) Verify(req Request, secrets []string, now time.Time) error {
-	return s.named(s.family.verify(req, secrets, now, s.Tolerance))
+	tolerance := s.Tolerance
+	if tolerance > 0 && req.Tolerance > 0 {
+		tolerance = req.Tolerance
+	}
+	return s.named(s.family.verify(req, secrets, now, tolerance))
 }
 
 // Sign signs body with secret, as the gateway would at the time now. What it

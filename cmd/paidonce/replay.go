@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,13 +163,13 @@ func (c replayCmd) sourceFor(cfg *config.Config, file string) (gateway.Source, e
 }
 
 // sign makes a delivery of a payload.
-func (c replayCmd) sign(e *env, p payload) (*gateway.Gateway, http.Header, []byte, error) {
+func (c replayCmd) sign(e *env, p payload) (*gateway.Gateway, gateway.Delivery, error) {
 	g, ok := gateway.Lookup(p.source.Gateway)
 	if !ok {
-		return nil, nil, nil, fmt.Errorf("source %s: there is no gateway %q", p.source.ID, p.source.Gateway)
+		return nil, gateway.Delivery{}, fmt.Errorf("source %s: there is no gateway %q", p.source.ID, p.source.Gateway)
 	}
-	header, body, err := g.Sign(p.source, p.body, e.now())
-	return g, header, body, err
+	d, err := g.Deliver(p.source, p.body, "", e.now())
+	return g, d, err
 }
 
 // read says what the server would make of the payloads.
@@ -185,10 +184,10 @@ func (c replayCmd) read(e *env, payloads []payload) error {
 	}
 	events, refused := []event{}, 0
 	for _, p := range payloads {
-		g, header, body, err := c.sign(e, p)
+		g, d, err := c.sign(e, p)
 		if err == nil {
 			var read []event
-			found, readErr := g.Events(p.source, gateway.Delivery{Method: http.MethodPost, Header: header, Body: body})
+			found, readErr := g.Events(p.source, d)
 			for _, f := range found {
 				read = append(read, event{File: p.name, Source: p.source.ID, ID: f.ID, Type: f.Type, Means: meaning(f)})
 			}
@@ -236,10 +235,10 @@ func (c replayCmd) send(ctx context.Context, e *env, cfg *config.Config, payload
 		if err != nil {
 			return err
 		}
-		_, header, body, err := c.sign(e, p)
+		_, d, err := c.sign(e, p)
 		status := 0
 		if err == nil {
-			status, _, err = post(ctx, to, header, body)
+			status, _, err = post(ctx, withQuery(to, d.Query), d.Header, d.Body)
 			out.Deliveries++
 			out.Statuses[status]++
 		}

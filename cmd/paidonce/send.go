@@ -69,10 +69,12 @@ func (c sendCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	header, body, err := g.SignID(source, body, c.ID, now)
+	d, err := g.Deliver(source, body, c.ID, now)
 	if err != nil {
 		return err
 	}
+	header, body := d.Header, d.Body
+	to = withQuery(to, d.Query)
 	if c.Print {
 		fmt.Fprintln(e.stdout, curl(to, header, body))
 		return nil
@@ -200,6 +202,18 @@ func endpoint(to string, cfg *config.Config, source string) (string, error) {
 		u.Path = "/webhooks/" + source
 	}
 	return u.String(), nil
+}
+
+// withQuery adds what a gateway signs of a query to a URL.
+func withQuery(to, query string) string {
+	switch {
+	case query == "":
+		return to
+	case strings.Contains(to, "?"):
+		return to + "&" + query
+	default:
+		return to + "?" + query
+	}
 }
 
 // client sends to our own program: it follows nothing and waits for as long as

@@ -118,7 +118,7 @@ func (a Account) secrets() []string {
 func secretsOf(source gateway.Source) []string {
 	var all []string
 	if g, ok := gateway.Lookup(source.Gateway); ok {
-		all = append(all, g.Secrets(source)...)
+		all = append(all, g.LiveSecrets(source)...)
 	}
 	v := reflect.ValueOf(source)
 	for name, f := range fieldsOf(v.Type()) {
@@ -138,7 +138,9 @@ func secretsOf(source gateway.Source) []string {
 }
 
 // secretNames are the options of sources that are secret.
-var secretNames = map[string]bool{"secrets": true, "hmac_keys": true, "basic": true, "access_token": true}
+var secretNames = map[string]bool{
+	"secrets": true, "signing_keys": true, "hmac_keys": true, "basic": true, "access_token": true, "client_secret": true, "authorization": true,
+}
 
 type masker struct{ secret map[string]bool }
 

@@ -87,7 +87,7 @@ func (c *checker) source(path, name string, s Source) {
 		c.bad(path+".gateway", "there is no gateway %q", s.Gateway)
 		return
 	}
-	if secretOf(g.Name, "", "", "") == "" {
+	if g.Example == nil {
 		c.bad(path+".gateway", "no secrets can be made up for %s", g.Name)
 	}
 	c.word(path+".mode", s.Mode, gateway.Live, gateway.Test)

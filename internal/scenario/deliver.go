@@ -56,8 +56,13 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 		r.events = int(items.Int())
 	}
 	if !d.Unsigned {
-		if r.header, r.body, err = g.SignID(signer, body, standardID(g, id), p.target.Now().Add(-d.SignedAgo)); err != nil {
+		signed, err := g.Deliver(signer, body, standardID(g, id), p.target.Now().Add(-d.SignedAgo))
+		if err != nil {
 			return nil, err
+		}
+		r.header, r.body = signed.Header, signed.Body
+		if signed.Query != "" {
+			r.url += "?" + signed.Query
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(d.Tamper)) {

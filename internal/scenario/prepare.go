@@ -36,9 +36,6 @@ var standardMap = gateway.Map{
 	},
 }
 
-// merchantAccount is that of adyen sources.
-const merchantAccount = "PaidonceTest"
-
 // sourcesOf returns the sources of a scenario with their defaults: those that
 // every scenario has, changed and added to by its own.
 func sourcesOf(s *Scenario) map[string]Source {
@@ -66,43 +63,36 @@ func (d *Delivery) sourceName() string {
 	return d.Source
 }
 
-// secretOf makes up a test secret in the form that the gateway has; always the
-// same for the same names. Empty: secrets of that gateway cannot be made up.
-func secretOf(gatewayName, scenario, source, name string) string {
-	sum := sha256.Sum256([]byte("paidonce test secret\n" + scenario + "\n" + source + "\n" + name))
-	switch gatewayName {
-	case "stripe":
-		return "whsec_" + hex.EncodeToString(sum[:16])
-	case "standard":
-		return "whsec_" + base64.StdEncoding.EncodeToString(sum[:])
-	case "adyen":
-		return strings.ToUpper(hex.EncodeToString(sum[:]))
-	}
-	return ""
+// secretOf makes up a test secret: always the same for the same names.
+func secretOf(scenario, name string) string {
+	sum := sha256.Sum256([]byte("paidonce test secret\n" + scenario + "\n" + name))
+	return hex.EncodeToString(sum[:])
 }
 
-// gatewaySource is a source as the program's configuration has it, with the
-// secrets of the names given.
+// gatewaySource is a source as the program's configuration has it: the example
+// of its gateway, with secrets of the names given.
 func gatewaySource(scenario, name string, s Source, secretNames []string) gateway.Source {
-	g := gateway.Source{
-		ID: scenario + "." + name, Account: accountOf(scenario), Gateway: s.Gateway, Mode: s.Mode, Capture: s.Capture,
-		StripeAccount: s.Account, OnUnknownOrder: s.OnUnknownOrder, Reference: s.Reference, MaxBody: 1 << 20,
-	}
-	secrets := make([]string, len(secretNames))
+	var g gateway.Source
+	gw, ok := gateway.Lookup(s.Gateway)
 	for i, secret := range secretNames {
-		secrets[i] = secretOf(s.Gateway, scenario, name, secret)
-	}
-	switch s.Gateway {
-	case "adyen":
-		g.HMACKeys, g.MerchantAccounts = secrets, []string{merchantAccount}
-		if !s.NoBasic {
-			g.Basic = "paidonce:" + secretOf("stripe", scenario, name, "basic")
+		if !ok {
+			break // check said so
 		}
-	case "standard":
+		one := gw.Example(strings.Join([]string{scenario, name, secret}, " "))
+		if i == 0 {
+			g = one
+			continue
+		}
+		g.Secrets, g.HMACKeys = append(g.Secrets, one.Secrets...), append(g.HMACKeys, one.HMACKeys...)
+	}
+	g.ID, g.Account, g.Gateway, g.Mode, g.MaxBody = scenario+"."+name, accountOf(scenario), s.Gateway, s.Mode, 1<<20
+	g.Capture, g.StripeAccount, g.OnUnknownOrder, g.Reference = s.Capture, s.Account, s.OnUnknownOrder, s.Reference
+	if s.NoBasic {
+		g.Basic = ""
+	}
+	if s.Gateway == gateway.Standard.Name {
 		m := standardMap
-		g.Secrets, g.Map = secrets, &m
-	default:
-		g.Secrets = secrets
+		g.Map = &m
 	}
 	return g
 }
@@ -161,8 +151,8 @@ func Prepare(scenarios []Scenario) (*Set, error) {
 }
 
 func newActor(s *Scenario, url string) (*actor, error) {
-	a := &actor{sources: sourcesOf(s), apiKey: "key_" + secretOf("stripe", s.Name, "", "api key")}
-	secret := secretOf("standard", s.Name, "", "callback")
+	a := &actor{sources: sourcesOf(s), apiKey: "key_" + secretOf(s.Name, "api key")}
+	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(secretOf(s.Name, "callback"))[:32])
 	var err error
 	a.merchant, err = merchant.New(merchant.Options{
 		Secrets: func() []string { return []string{secret} },

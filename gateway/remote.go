@@ -1,0 +1,30 @@
+package gateway
+
+// Remote says what verification needs from the network. Its functions are pure.
+type Remote struct {
+	// Key returns which public key a delivery says it was signed with, after
+	// checking that it may be fetched at all (pinned hosts). The error is a
+	// *signature.Error.
+	Key func(Source, Delivery) (KeyRef, error)
+
+	// Secret joins the key that was found (or a signing key) and what the source
+	// is configured with to a secret of the scheme.
+	Secret func(s Source, key string) string
+
+	// Ask, if not nil, makes the call that has the gateway itself verify the
+	// delivery, for sources that want that instead of Key; ok is false for all
+	// others. Answered reads the answer: nil, or a *signature.Error.
+	Ask      func(Source, Delivery) (call Call, ok bool, err error)
+	Answered func(Answer) error
+}
+
+// KeyRef says where a public key is found: exactly one field is set.
+type KeyRef struct {
+	// URL of a PEM file of X.509 certificates (PayPal). The last part of
+	// CommonName must fit the leaf's name: ".paypal.com".
+	URL        string
+	CommonName string
+
+	// ID is the id of a JSON Web Key that the gateway's API is asked for (Plaid).
+	ID string
+}
