@@ -138,7 +138,7 @@ func (f *adyenItems) sign(body []byte, secret string, _ time.Time, _ SignOptions
 	return Signed{Header: http.Header{}, Body: append(signed, body[from:]...)}, nil
 }
 
-func (f *adyenItems) checkSecret(secret string) *Error { return f.keys.check(secret) }
+func (f *adyenItems) checkSecret(secret string) *Error { return f.keys.wellFormed(secret, nil) }
 
 // eachAdyenItem reads the items of a notification, at least one, one after
 // another, and stops at the first that is refused: a forged delivery costs one

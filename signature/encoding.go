@@ -15,6 +15,7 @@ type encoding uint8
 
 const (
 	hexText    encoding = iota // hexadecimal, either case
+	lowerHex                   // hexadecimal, lower case alone
 	base64Text                 // standard alphabet, padded
 )
 
@@ -29,9 +30,9 @@ func (e encoding) decode(dst *[maxDigest]byte, s string) (n int, ok bool) {
 		return 0, false
 	}
 	src := text[:copy(text[:], s)]
-	if e == hexText {
+	if e != base64Text {
 		n, err := hex.Decode(dst[:], src)
-		return n, err == nil
+		return n, err == nil && (e != lowerHex || !hasUpper(s))
 	}
 	if base64.StdEncoding.DecodedLen(len(s)) > maxDigest+2 || hasBreak(s) {
 		return 0, false
@@ -46,10 +47,26 @@ func (e encoding) decode(dst *[maxDigest]byte, s string) (n int, ok bool) {
 
 // encode is the reverse of decode; hexadecimal is in lower case.
 func (e encoding) encode(digest []byte) string {
-	if e == hexText {
+	if e != base64Text {
 		return hex.EncodeToString(digest)
 	}
 	return base64.StdEncoding.EncodeToString(digest)
+}
+
+// maxSignature is the longest signature of a public key that we decode, in bytes
+// of its text: RSA with 8192 bits has 1368.
+const maxSignature = 2048
+
+// decodeAny is decode for the signature of a public key, which may be long.
+func (e encoding) decodeAny(s string) ([]byte, bool) {
+	if s == "" || len(s) > maxSignature {
+		return nil, false
+	}
+	if e != base64Text {
+		b, err := hex.DecodeString(s)
+		return b, err == nil
+	}
+	return decodeBase64(s)
 }
 
 // decodeBase64 decodes a key or a credential of any length, as strictly.
@@ -59,6 +76,16 @@ func decodeBase64(s string) ([]byte, bool) {
 	}
 	b, err := strictBase64.DecodeString(s)
 	return b, err == nil
+}
+
+// hasUpper reports whether s has an upper-case letter of ASCII.
+func hasUpper(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 'A' && s[i] <= 'Z' {
+			return true
+		}
+	}
+	return false
 }
 
 // hasBreak reports whether s holds a line break: package base64 skips them even

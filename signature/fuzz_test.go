@@ -61,7 +61,7 @@ func FuzzStandard(f *testing.F) {
 	f.Add("", "", " , v1,", []byte("."))
 	f.Add("msg", "1", "v1", []byte("a.1790000000.b.1.c"))
 	for _, v := range readVectors(f) {
-		if vectorSchemes[v.Provider] == "standard" {
+		if s, _ := v.scheme(); s != nil && s.Name == "standard" {
 			h := v.request().Header
 			f.Add(h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), h.Get("Webhook-Signature"), []byte(v.Body))
 		}

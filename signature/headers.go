@@ -4,11 +4,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // field is a header that a scheme reads. Names are canonical; alt is another
-// name for the same thing, or "".
+// name for the same thing, or "". The zero value is no header.
 type field struct {
 	name, alt string
 }
@@ -17,9 +16,21 @@ type field struct {
 // Ambiguous if it was sent twice. Under its two names it may stand once each,
 // with the same value.
 func (f field) get(h http.Header) (string, *Error) {
+	v, err := f.optional(h)
+	if err == nil && v == "" {
+		err = refuse(Missing, "no "+f.name)
+	}
+	return v, err
+}
+
+// optional is get for a field that may be missing: its value is "" then.
+func (f field) optional(h http.Header) (string, *Error) {
+	if f.name == "" {
+		return "", nil
+	}
 	v, err := single(h, f.name)
 	if err != nil || f.alt == "" {
-		return v, f.required(v, err)
+		return v, err
 	}
 	w, err := single(h, f.alt)
 	if err == nil && v != "" && w != "" && v != w {
@@ -28,26 +39,12 @@ func (f field) get(h http.Header) (string, *Error) {
 	if v == "" {
 		v = w
 	}
-	return v, f.required(v, err)
-}
-
-func (f field) required(v string, err *Error) *Error {
-	if err == nil && v == "" {
-		err = refuse(Missing, "no "+f.name)
-	}
-	return err
+	return v, err
 }
 
 // single returns the value of a header, "" if there is none.
 func single(h http.Header, name string) (string, *Error) {
-	values := h[name]
-	if values == nil { // not from net/http, or not there
-		for k, v := range h {
-			if strings.EqualFold(k, name) {
-				values = append(values, v...)
-			}
-		}
-	}
+	values := lines(h, name)
 	switch len(values) {
 	case 0:
 		return "", nil
@@ -58,16 +55,33 @@ func single(h http.Header, name string) (string, *Error) {
 	}
 }
 
+// lines returns all values of a header, in any spelling of its name.
+func lines(h http.Header, name string) []string {
+	values := h[name]
+	if values == nil { // not from net/http, or not there
+		for k, v := range h {
+			if strings.EqualFold(k, name) {
+				values = append(values, v...)
+			}
+		}
+	}
+	return values
+}
+
 // syntax is how a header lists signatures. The zero value is a header that is
 // one signature, bare, with no label.
 type syntax struct {
-	sep    byte // between elements
-	cut    byte // between the label and the value of an element
-	strict bool // an element without a label is malformed; else it is passed over
+	prefix string // in front of everything
+	sep    byte   // between elements
+	cut    byte   // between the label and the value of an element
+	trim   bool   // spaces and tabs around an element are not part of it (RFC 9110, 5.6.1)
+	strict bool   // an element without a label is malformed (else it is passed over), and so is a space
+	named  bool   // the id of a key and a cut stand in front of the label
+	many   bool   // the header may be sent several times: the list goes on
+	bare   string // the label that an element without one has
 }
 
-// next takes the first element off a list. Spaces and tabs around an element are
-// not part of it (RFC 9110, section 5.6.1). ok is false if it has no label.
+// next takes the first element off a list. ok is false if it has no label.
 func (x syntax) next(list string) (label, value, rest string, ok bool) {
 	if x.sep == 0 {
 		return "", list, "", true
@@ -76,16 +90,41 @@ func (x syntax) next(list string) (label, value, rest string, ok bool) {
 	if i := strings.IndexByte(list, x.sep); i >= 0 {
 		elem, rest = list[:i], list[i+1:]
 	}
-	elem = strings.Trim(elem, " \t")
+	if x.trim {
+		elem = strings.Trim(elem, " \t")
+	}
 	i := strings.IndexByte(elem, x.cut)
+	if i >= 0 && x.named {
+		elem = elem[i+1:]
+		i = strings.IndexByte(elem, x.cut)
+	}
 	if i < 0 {
-		return "", "", rest, false
+		return x.bare, elem, rest, x.bare != ""
 	}
 	return elem[:i], elem[i+1:], rest, true
 }
 
+// list returns the signatures that the header f carries, "" if it is not there.
+func (x syntax) list(f field, h http.Header) (string, *Error) {
+	if x.many {
+		return strings.Join(lines(h, f.name), string(x.sep)), nil
+	}
+	v, err := f.optional(h)
+	if err != nil || v == "" || x.prefix == "" {
+		return v, err
+	}
+	v, found := strings.CutPrefix(v, x.prefix)
+	if !found {
+		return "", refuse(Malformed, f.name+" is of another form")
+	}
+	return v, nil
+}
+
 // check reports whether a list can be read at all.
 func (x syntax) check(list string) *Error {
+	if x.strict && !visible(list) {
+		return refuse(Malformed, "a space in a list that has none")
+	}
 	for n := 1; list != ""; n++ {
 		if n > MaxElements {
 			return refuse(Malformed, "more than "+strconv.Itoa(MaxElements)+" elements")
@@ -122,47 +161,14 @@ func (x syntax) only(list, label string) (string, *Error) {
 	}
 }
 
-// join writes one element.
-func (x syntax) join(label, value string) string {
+// join writes one element; id is that of the key, where the syntax has it.
+func (x syntax) join(id, label, value string) string {
 	if x.sep == 0 {
-		return value
+		return x.prefix + value
 	}
-	return label + string(x.cut) + value
-}
-
-// plainNumber reads a number of 1 to 18 decimal digits without a leading zero.
-func plainNumber(s string) (n int64, ok bool) {
-	if s == "" || len(s) > 18 || s[0] == '0' && len(s) > 1 {
-		return 0, false
+	elem := label + string(x.cut) + value
+	if x.named {
+		elem = id + string(x.cut) + elem
 	}
-	for i := range len(s) {
-		c := s[i]
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n, true
-}
-
-// checkSkew compares a signed time, in seconds since the Unix epoch, with now,
-// in whole seconds; exactly tolerance is accepted.
-func checkSkew(signed int64, now time.Time, tolerance time.Duration) *Error {
-	skew := now.Unix() - signed
-	limit := int64(tolerance / time.Second)
-	reason := Stale
-	switch {
-	case skew > limit:
-	case skew < -limit:
-		reason = Future
-	default:
-		return nil
-	}
-	return &Error{Reason: reason, Skew: seconds(skew), Tolerance: tolerance}
-}
-
-// seconds is n seconds, bounded to what a Duration holds (292 years).
-func seconds(n int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Second)
-	return time.Duration(max(-most, min(n, most))) * time.Second
+	return elem
 }

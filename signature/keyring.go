@@ -1,10 +1,10 @@
 package signature
 
 import (
-	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/subtle"
 	"hash"
+	"strings"
 	"sync"
 )
 
@@ -17,10 +17,15 @@ type key struct {
 	// "v1", "v1a". A key never looks at those of another version.
 	label string
 
-	// One of these is set. A private key signs and does not verify.
-	macs    *sync.Pool // of *mac
-	public  ed25519.PublicKey
-	private ed25519.PrivateKey
+	// name is what a header or a signature calls the key: a login, the id of a
+	// public key, a fingerprint. text is what of the secret is part of the
+	// message. Most keys have neither.
+	name, text string
+
+	// One of these is set, for most. A private key signs and does not verify.
+	macs   *sync.Pool // of *mac
+	verify func(msg, sig []byte) bool
+	sign   func(msg []byte) ([]byte, error)
 }
 
 func badKey(why string) *key { return &key{bad: why} }
@@ -30,6 +35,25 @@ func hmacKey(label string, h func() hash.Hash, secret []byte) *key {
 	return &key{label: label, macs: &sync.Pool{New: func() any {
 		return &mac{state: hmac.New(h, secret)}
 	}}}
+}
+
+// hashKey returns the key for schemes that hash a secret with the message, without
+// HMAC. What is in front of the message is hashed first.
+func hashKey(label string, h func() hash.Hash, front string) *key {
+	return &key{label: label, macs: &sync.Pool{New: func() any {
+		return &mac{state: &fronted{Hash: h(), front: []byte(front)}}
+	}}}
+}
+
+// fronted is a hash of front and what is written to it.
+type fronted struct {
+	hash.Hash
+	front []byte
+}
+
+func (f *fronted) Reset() {
+	f.Hash.Reset()
+	f.Write(f.front)
 }
 
 // mac is one keyed HMAC state and the room that a check needs. States are kept
@@ -148,19 +172,39 @@ func (r *keyring) signer(secret string) (*key, *Error) {
 	}
 	k := r.get(secret)
 	switch {
-	case k.private != nil || k.macs != nil:
+	case k.sign != nil || k.macs != nil:
 		return k, nil
-	case k.public != nil:
+	case k.verify != nil:
 		return nil, refuse(BadSecret, "a public key cannot sign")
 	default:
 		return nil, refuse(BadSecret, k.bad)
 	}
 }
 
-// check is the part of CheckSecret that verification needs too.
-func (r *keyring) check(secret string) *Error {
+// wellFormed is CheckSecret: what verification needs, and what well, if it is not
+// nil, asks beyond.
+func (r *keyring) wellFormed(secret string, well func(string) string) *Error {
 	if k := r.get(secret); k.bad != "" {
 		return refuse(BadSecret, k.bad)
 	}
+	if well != nil {
+		if why := well(secret); why != "" {
+			return refuse(BadSecret, why)
+		}
+	}
 	return nil
+}
+
+// called reports whether a request that names its key as name may be of k.
+func (k *key) called(name string) bool {
+	return name == "" || k.name == "" || strings.EqualFold(k.name, name)
+}
+
+// signed makes a signature with a private key.
+func (k *key) signed(msg []byte) ([]byte, *Error) {
+	sig, err := k.sign(msg)
+	if err != nil {
+		return nil, refuse(BadSecret, "the private key cannot sign this")
+	}
+	return sig, nil
 }

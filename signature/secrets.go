@@ -34,6 +34,28 @@ func hexKey(label string, h func() hash.Hash, size int) func(string) *key {
 	}
 }
 
+// frontKey hashes the secret, sep and the message, without HMAC.
+func frontKey(sep string, h func() hash.Hash) func(string) *key {
+	return func(secret string) *key {
+		if secret == "" {
+			return badKey("the secret is empty")
+		}
+		return hashKey("", h, secret+sep)
+	}
+}
+
+// loginKey takes "login:secret": the text of the secret is the key, the login is
+// what the sender calls us, and part of the message.
+func loginKey(secret string) *key {
+	login, text, ok := strings.Cut(secret, ":")
+	if !ok || login == "" || text == "" {
+		return badKey("want x_login:secret_key, the X-Login and the secret key with a colon between them")
+	}
+	k := hmacKey("", sha256.New, []byte(text))
+	k.name, k.text = login, login
+	return k
+}
+
 // wellStripe is what CheckSecret asks of a Stripe secret.
 func wellStripe(secret string) string {
 	switch {
@@ -84,7 +106,9 @@ func standardKey(secret string) *key {
 		b, ok := decodeBase64(text)
 		switch {
 		case ok && len(b) == ed25519.PublicKeySize:
-			return &key{label: "v1a", public: b}
+			return &key{label: "v1a", verify: func(msg, sig []byte) bool {
+				return len(sig) == ed25519.SignatureSize && ed25519.Verify(b, msg, sig)
+			}}
 		case ok && len(b) == ed25519.PrivateKeySize:
 			return badKey("whpk_ with 64 bytes is a private key under the wrong name; the public key is its last 32 bytes")
 		default:
@@ -112,10 +136,11 @@ func privateKey(text string) *key {
 	}
 	k := badKey("whsk_ is the sender's private key; a receiver needs the public one, whpk_")
 	k.label = "v1a"
-	k.private = ed25519.NewKeyFromSeed(b[:ed25519.SeedSize])
-	if len(b) == ed25519.PrivateKeySize && !equal(k.private, b) {
+	private := ed25519.NewKeyFromSeed(b[:ed25519.SeedSize])
+	if len(b) == ed25519.PrivateKeySize && !equal(private, b) {
 		return badKey("the two halves of the whsk_ key do not belong together")
 	}
+	k.sign = func(msg []byte) ([]byte, error) { return ed25519.Sign(private, msg), nil }
 	return k
 }
 
@@ -135,6 +160,14 @@ func checkID(s string) *Error {
 		if _, ok := plainNumber(segment); ok {
 			return refuse(Ambiguous, "a part of the id can be taken for the time")
 		}
+	}
+	return nil
+}
+
+// checkBarID is checkID for a message that goes on with a vertical bar and a date.
+func checkBarID(s string) *Error {
+	if !visible(s) || strings.IndexByte(s, '|') >= 0 {
+		return refuse(Malformed, "the id has a space, a vertical bar or an unprintable character")
 	}
 	return nil
 }

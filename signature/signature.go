@@ -65,17 +65,13 @@ type Request struct {
 	// that is another one.
 	URL string
 
-	// Path is the path of the endpoint at the merchant, for schemes that sign it
-	// (midtrans-snap).
+	// Path is the path of the endpoint as configured at the gateway, for schemes
+	// that sign it (midtrans-snap).
 	Path string
 
 	// Query is the query string of the request as received, without the question
 	// mark, for schemes that sign a part of it (mercadopago).
 	Query string
-
-	// Tolerance is how far the signed time may be from now, instead of the
-	// scheme's own. Zero: the scheme's. Schemes that sign no time ignore it.
-	Tolerance time.Duration
 
 	// Header holds the request's headers. Names are found in any spelling, the
 	// canonical one of [http.Header] first.
@@ -83,6 +79,10 @@ type Request struct {
 
 	// Body is the raw body: never decoded, decompressed or encoded again.
 	Body []byte
+
+	// Tolerance replaces the scheme's own, and makes the schemes check a time
+	// that sign one and have no tolerance of their own. Zero: the scheme's.
+	Tolerance time.Duration
 }
 
 // SignOptions are what a sender chooses. The zero value is ready to use.
@@ -91,11 +91,21 @@ type SignOptions struct {
 	// Default: "msg_" and 32 hexadecimal digits derived from the body.
 	ID string
 
-	// URL is the URL the message is sent to, where the scheme signs it.
+	// URL is the URL the message is sent to, where the scheme signs it or its
+	// path.
 	URL string
 
-	// Query is the query string it is sent with, where the scheme signs a part of it.
+	// Query is the raw query of that URL, where the scheme signs a part of it
+	// (mercadopago: data.id). Default: made of the body.
 	Query string
+
+	// CertURL is where the receiver finds the certificate (paypal). Default: a
+	// place on PayPal's sandbox that holds nothing.
+	CertURL string
+
+	// KeyID names the key, where a header does (klarna, worldpay). Default: none,
+	// or "1" where there must be one.
+	KeyID string
 }
 
 // Signed is what to send so that the receiver believes it.
@@ -103,13 +113,12 @@ type Signed struct {
 	// Header holds the headers to add; empty if the scheme signs inside the body.
 	Header http.Header
 
-	// Query is the query string to send it with, without the question mark; ""
-	// for most schemes.
-	Query string
-
 	// Body is what to send: the body given, or for schemes that sign inside the
-	// body (adyen) a changed copy of it.
+	// body (adyen, redsys …) a changed copy of it.
 	Body []byte
+
+	// Query is the raw query that the URL must have, "" if any will do.
+	Query string
 }
 
 // Scheme is one row of the table. It is safe for concurrent use, and shared:
@@ -122,8 +131,9 @@ type Scheme struct {
 	Spec string
 
 	// Tolerance is how far the signed time may be from now, in either
-	// direction. Zero: the scheme signs no time, and only the deduplication of
-	// events stands against a replay.
+	// direction, unless the request says otherwise. Zero: the scheme signs no
+	// time, or one that says too little of when the request was sent, and only
+	// the deduplication of events stands against a replay.
 	Tolerance time.Duration
 
 	family family
@@ -167,7 +177,7 @@ func Verify(scheme string, req Request, secrets []string, now time.Time) error {
 // old one are passed. Empty ones are passed over.
 func (s *Scheme) Verify(req Request, secrets []string, now time.Time) error {
 	tolerance := s.Tolerance
-	if tolerance > 0 && req.Tolerance > 0 {
+	if req.Tolerance > 0 {
 		tolerance = req.Tolerance
 	}
 	return s.named(s.family.verify(req, secrets, now, tolerance))

@@ -16,14 +16,20 @@ import (
 // plainCompares are the comparisons of this package that are not in constant time
 // and do not compare with a constant, and why each may be.
 var plainCompares = map[string]string{
-	"s.Name == name":                   "names of schemes",
-	"v != w":                           "what the sender wrote under two names of one header",
-	"strings.EqualFold(k, name)":       "names of headers",
-	"l == label":                       "labels of a header",
-	"label != k.label":                 "versions of signatures",
-	"key == name":                      "keys of JSON members",
-	"strings.EqualFold(key, name)":     "keys of JSON members",
-	`strings.EqualFold(kind, "Basic")`: "the kind of an Authorization",
+	"s.Name == name":                      "names of schemes",
+	"strings.EqualFold(k.name, name)":     "names of keys, which every request tells",
+	"decoded == name":                     "names of form fields",
+	"key != name":                         "names of query parameters",
+	"strings.TrimSpace(secret) != secret": "one secret with itself",
+	"secret[len(secret)-1] == secret[0]":  "quotes around one secret",
+	"s[i] != shape[i]":                    "a date with its shape",
+	"v != w":                              "what the sender wrote under two names of one header",
+	"strings.EqualFold(k, name)":          "names of headers",
+	"l == label":                          "labels of a header",
+	"label != k.label":                    "versions of signatures",
+	"key == name":                         "keys of JSON members",
+	"strings.EqualFold(key, name)":        "keys of JSON members",
+	`strings.EqualFold(kind, "Basic")`:    "the kind of an Authorization",
 }
 
 // TestNoPlainCompare: no digest, token, password or secret is compared other than
