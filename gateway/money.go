@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/paidonce/paidonce/order"
 )
@@ -27,6 +30,7 @@ var (
 	errAmount   = errors.New("not an integer of at least 0 that fits 64 bits")
 	errFraction = errors.New("a fraction of the currency's smallest unit")
 	errTooGreat = errors.New("too great for 64 bits")
+	errDecimal  = errors.New("not a decimal amount of at least 0")
 )
 
 // currency reads an ISO 4217 code in either case.
@@ -95,4 +99,46 @@ func (x exponents) theirs(n int64, cur string) (int64, error) {
 		n /= 10
 	}
 	return n, nil
+}
+
+// decimal reads an amount in major units, a JSON text or the digits of a JSON
+// number ("50.00", 50, 50.0), and returns it in minor units of ISO 4217. More
+// decimals than the currency has are refused unless they are zeros: "10000.00"
+// JPY is 10000. A sign, an exponent and spaces are refused, and the greatest
+// integer, which means "all" to a fold.
+func decimal(v value, cur string) (int64, error) {
+	text := v.Str
+	switch v.Type {
+	case gjson.Number:
+		text = v.Raw
+	case gjson.String:
+	default:
+		return 0, errDecimal
+	}
+	if strings.HasPrefix(text, "-") {
+		return 0, errDecimal
+	}
+	n, err := order.ParseDecimal(text, cur)
+	if err != nil {
+		return 0, errDecimal // the fault of package order quotes the text
+	}
+	return n, nil
+}
+
+// major is the reverse of decimal: minor units of ISO 4217 as a decimal text of
+// major units, with all decimals of the currency.
+func major(n int64, cur string) (string, error) {
+	switch _, known := order.Exponent(cur); {
+	case !known:
+		return "", errCurrency
+	case n < 0 || n == order.All:
+		return "", errAmount
+	}
+	return order.Format(n, cur), nil
+}
+
+// majorNumber is major as a JSON number: 50.00.
+func majorNumber(n int64, cur string) (json.Number, error) {
+	text, err := major(n, cur)
+	return json.Number(text), err
 }
