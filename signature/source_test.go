@@ -18,6 +18,7 @@ import (
 var plainCompares = map[string]string{
 	"s.Name == name":                      "names of schemes",
 	"strings.EqualFold(k.name, name)":     "names of keys, which every request tells",
+	"strings.Contains(secret, `\\n`)":     "a mistake in writing a PEM block",
 	"decoded == name":                     "names of form fields",
 	"key != name":                         "names of query parameters",
 	"strings.TrimSpace(secret) != secret": "one secret with itself",

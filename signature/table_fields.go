@@ -10,4 +10,3 @@ var fieldTable = []*Scheme{
 		family: &adyenItems{keys: &keyring{parse: hexKey("", sha256.New, sha256.Size)}},
 	},
 }
-var publicKeyTable, tokenTable []*Scheme

@@ -66,8 +66,8 @@ func (v vector) scheme() (*signature.Scheme, bool) {
 
 // laterProviders have vectors and no scheme yet.
 var laterProviders = []string{
-	"braintree", "conekta", "ebanx", "flutterwave-v3", "midtrans", "paypal", "payu-latam", "plaid",
-	"redsys", "wise", "wompi", "xendit",
+	"braintree", "midtrans", "payu-latam",
+	"redsys", "wompi",
 }
 
 // policies decide the vectors whose answer is a choice, by the choice that the
