@@ -67,6 +67,11 @@ type Call struct {
 	Path   string // escaped, with its query; begins with a slash
 	Header http.Header
 	Body   []byte
+
+	// Grant, if not nil, is a call to make before (once for as long as what it
+	// gives is valid): its answer is that of RFC 6749, section 5.1, and the
+	// access_token in it goes with this call as "Authorization: Bearer …".
+	Grant *Call
 }
 
 // Answer is the answer 200 to a [Call].
@@ -97,14 +102,16 @@ func (g *Gateway) Objects(s Source, d Delivery) ([]Object, error) {
 }
 
 // BaseURL is where the source's API is asked, without a slash at the end.
-func (f *Fetch) BaseURL(s Source) string {
+func (f *Fetch) BaseURL(s Source) string { return baseURL(s, f.Live, f.Test) }
+
+func baseURL(s Source, live, test string) string {
 	base := s.APIURL
 	switch {
 	case base != "":
 	case s.Mode == Live:
-		base = f.Live
+		base = live
 	default:
-		base = f.Test
+		base = test
 	}
 	return strings.TrimSuffix(strings.ReplaceAll(base, "{shop}", s.Shop), "/")
 }

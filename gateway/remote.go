@@ -2,6 +2,9 @@ package gateway
 
 // Remote says what verification needs from the network. Its functions are pure.
 type Remote struct {
+	// Live and Test are the base URLs of the API that is asked, as in [Fetch].
+	Live, Test string
+
 	// Key returns which public key a delivery says it was signed with, after
 	// checking that it may be fetched at all (pinned hosts). The error is a
 	// *signature.Error.
@@ -17,6 +20,9 @@ type Remote struct {
 	Ask      func(Source, Delivery) (call Call, ok bool, err error)
 	Answered func(Answer) error
 }
+
+// BaseURL is where the source's API is asked, without a slash at the end.
+func (r *Remote) BaseURL(s Source) string { return baseURL(s, r.Live, r.Test) }
 
 // KeyRef says where a public key is found: exactly one field is set.
 type KeyRef struct {
