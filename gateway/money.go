@@ -73,6 +73,15 @@ func (x exponents) amount(v value, cur string) (int64, error) {
 	return n, nil
 }
 
+// textAmount is amount for gateways that write their minor units as a text of
+// digits, without a sign or a leading zero.
+func (x exponents) textAmount(v value, cur string) (int64, error) {
+	if v.Type != gjson.String || !isDigits(v.Str) || len(v.Str) > 1 && v.Str[0] == '0' {
+		return 0, errAmount
+	}
+	return x.amount(value{gjson.Result{Type: gjson.Number, Raw: v.Str}}, cur)
+}
+
 // theirs is the reverse of amount: minor units of ISO 4217 in the gateway's. A
 // fraction of its smallest unit is refused.
 func (x exponents) theirs(n int64, cur string) (int64, error) {

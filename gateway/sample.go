@@ -65,6 +65,27 @@ func (r SampleRequest) withDefaults() SampleRequest {
 	return r
 }
 
+// paymentID is the id of the payment: the one asked for, else made of the
+// reference, of n characters after the prefix.
+func (r SampleRequest) paymentID(prefix string, n int) string {
+	if r.Payment != "" {
+		return r.Payment
+	}
+	return prefix + derive(n, "payment", r.Reference, r.Mode)
+}
+
+// refID is the id of the refund, dispute or capture: the one asked for, else made
+// of the payment's.
+func (r SampleRequest) refID(prefix string, n int, payment string) string {
+	if r.Ref != "" {
+		return r.Ref
+	}
+	return prefix + derive(n, prefix, payment)
+}
+
+// same is the path of a value to overwrite that a request names from the root.
+func same(path string) string { return path }
+
 // derive makes n characters that look like a gateway's id out of what it is
 // derived from.
 func derive(n int, from ...string) string {
