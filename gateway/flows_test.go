@@ -27,7 +27,7 @@ func (s step) event(t *testing.T, source gateway.Source) order.Event {
 	if s.amt != 0 {
 		amount.Minor = s.amt
 	}
-	return sampled(t, gateway.SampleRequest{
+	return spokenOne(t, gateway.SampleRequest{
 		Source: source, Type: s.typ, Reference: "ord_7", Ref: s.ref, Amount: amount, At: now.Add(time.Duration(s.at) * time.Minute), Set: s.set,
 	})
 }
@@ -54,12 +54,7 @@ func TestFlows(t *testing.T) {
 		m["api_version"] = "2024-06-20"
 		return m
 	}
-	for _, tt := range []struct {
-		name   string
-		source gateway.Source
-		steps  []step
-		want   string
-	}{
+	playFlows(t, []flow{
 		{"StripeThreeTypesOfOnePayment", stripe, []step{
 			{typ: "checkout.session.completed"}, {typ: "payment_intent.succeeded"}, {typ: "charge.succeeded"},
 		}, "paid 5000-0-0 go"},
@@ -176,7 +171,21 @@ func TestFlows(t *testing.T) {
 		{"StandardRefund", standardSource(), []step{
 			{typ: "payment.succeeded"}, {typ: "refund.succeeded", at: 3, amt: 1000}, {typ: "refund.succeeded", at: 4, amt: 1500},
 		}, "partially_refunded 5000-1500-0 go"},
-	} {
+	})
+}
+
+// flow is what a gateway sends for one order of 50.00 EUR, of reference ord_7.
+type flow struct {
+	name   string
+	source gateway.Source
+	steps  []step
+	want   string // state, captured-refunded-lost, want
+}
+
+// playFlows delivers each flow in every order of arrival and with repetitions.
+func playFlows(t *testing.T, flows []flow) {
+	t.Helper()
+	for _, tt := range flows {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			evs := make([]order.Event, len(tt.steps))

@@ -3,18 +3,16 @@ package gateway
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/paidonce/paidonce/order"
 )
 
-// reader fills one event from a JSON body. Places are JSON pointers from the
-// root. The first fault breaks the event, and what is read after that no longer
-// matters.
+// reader is a draft that is read from a JSON body by JSON pointers from its root,
+// for gateways whose deliveries carry one event each.
 type reader struct {
-	*order.Event
+	draft
 	source Source
 	doc    value
 	units  exponents
@@ -74,8 +72,8 @@ func (l *layout) parse(s Source, d Delivery) ([]order.Event, error) {
 	if fault != nil {
 		return nil, fault
 	}
-	ev := order.Event{ID: bodyID(d.Body), Type: unreadableType}
-	r := &reader{Event: &ev, source: s, doc: doc, units: l.units}
+	r := &reader{source: s, doc: doc, units: l.units}
+	r.ID, r.Type = bodyID(d.Body), unreadableType
 	if l.id != "" {
 		id, err := doc.at(l.id)
 		if err != nil {
@@ -85,31 +83,31 @@ func (l *layout) parse(s Source, d Delivery) ([]order.Event, error) {
 		if !ok {
 			return nil, parseError("no_event_id", "%s is missing or no plain text", l.id)
 		}
-		ev.ID = text
+		r.ID = text
 	}
 	name, ok := r.at(l.typ).kind()
 	if !ok {
 		r.fail("%s is missing or no plain text", l.typ)
 	}
 	if r.broken() {
-		return []order.Event{ev}, nil
+		return []order.Event{r.Event}, nil
 	}
-	ev.Type = name
+	r.Type = name
 	if l.at != nil {
-		ev.At = l.at(r)
+		r.At = l.at(r)
 	}
 	r.row = l.rows.find(name)
 	if r.row == nil {
-		ev.Ignored = UnknownType
-		return []order.Event{ev}, nil
+		r.Ignored = UnknownType
+		return []order.Event{r.Event}, nil
 	}
 	if l.made != nil {
 		if id := l.made(r); id != "" {
-			ev.ID = id
+			r.ID = id
 		}
 	}
 	r.complete(l)
-	return []order.Event{ev}, nil
+	return r.done(), nil
 }
 
 // complete reads what the event's row says.
@@ -117,20 +115,12 @@ func (r *reader) complete(l *layout) {
 	r.Strength = r.row.strength
 	r.row.read(r)
 	r.Payment = distinct(r.Payment)
-	if r.source.Reference != "" {
-		r.Reference, _ = r.at(r.source.Reference).name()
-	}
-	if r.broken() || r.Ignored != "" {
+	r.refer(r.source, r.doc)
+	if r.broken() || r.Ignored != "" || l.misfit == nil {
 		return
 	}
-	if len(r.Facts) == 0 {
-		r.Ignored = NoFact
-		return
-	}
-	if l.misfit != nil {
-		if m := l.misfit(r); m != "" {
-			misfit(r.Event, m)
-		}
+	if m := l.misfit(r); m != "" {
+		misfit(&r.Event, m)
 	}
 }
 
@@ -149,14 +139,6 @@ func madeID(parts ...string) string {
 		}
 	}
 	return strings.Join(parts, ":")
-}
-
-func (r *reader) broken() bool { return r.Broken != "" }
-
-func (r *reader) fail(format string, args ...any) {
-	if !r.broken() {
-		r.Broken = fmt.Sprintf(format, args...)
-	}
 }
 
 // at is what stands at a place; an object on the way that has the key twice
@@ -245,17 +227,6 @@ func (r *reader) money(pointer, cur string, read func(value, string) (int64, err
 		r.fail("%s: %v", pointer, err)
 	}
 	return order.Amount{Minor: n, Currency: cur}
-}
-
-// add adds a fact about an amount.
-func (r *reader) add(f order.Fact, m order.Amount) {
-	f.Amount, f.Currency = m.Minor, m.Currency
-	r.Facts = append(r.Facts, f)
-}
-
-// phase adds that the payment as a whole is in a phase.
-func (r *reader) phase(status order.Status, seq int64) {
-	r.Facts = append(r.Facts, order.Fact{Kind: order.KindPhase, Status: status, Seq: seq})
 }
 
 // own says what the payment's own amount is.
