@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // document is the text of one JSON value that [json.Valid] has accepted, so its
@@ -16,11 +17,12 @@ type document []byte
 type span struct{ start, end int }
 
 // caseRule is which keys of an object count as the same.
-type caseRule bool
+type caseRule uint8
 
 const (
-	exactCase caseRule = false // same bytes
-	anyCase   caseRule = true  // same letters in any case, as encoding/json matches them
+	exactCase caseRule = iota // same bytes
+	anyCase                   // same letters in any case, as encoding/json matches them
+	foldCase                  // the same, and a name is found in any case
 )
 
 // root is the one value of the document.
@@ -62,8 +64,9 @@ func (d document) comma(object span) string {
 	return ","
 }
 
-// members returns the values of the named keys that the object at v has. It is Malformed if v is not an object, and Ambiguous if any
-// key occurs twice by the rule, or a key is one of the names in another case.
+// members returns the values of the named keys that the object at v has. It is
+// Malformed if v is not an object, and Ambiguous if any key occurs twice by the
+// rule, or (but for foldCase) a key is one of the names in another case.
 func (d document) members(v span, rule caseRule, names ...string) (map[string]span, *Error) {
 	if d.kind(v) != '{' {
 		return nil, refuse(Malformed, "an object is missing")
@@ -81,7 +84,7 @@ func (d document) members(v span, rule caseRule, names ...string) (map[string]sp
 		}
 
 		same := key
-		if rule == anyCase {
+		if rule != exactCase {
 			same = fold(key)
 		}
 		if seen[same] {
@@ -89,7 +92,7 @@ func (d document) members(v span, rule caseRule, names ...string) (map[string]sp
 		}
 		seen[same] = true
 		for _, name := range names {
-			if key == name {
+			if key == name || rule == foldCase && strings.EqualFold(key, name) {
 				values[name] = value
 			} else if strings.EqualFold(key, name) {
 				return nil, refuse(Ambiguous, "a key is "+name+" in another case")
@@ -97,6 +100,18 @@ func (d document) members(v span, rule caseRule, names ...string) (map[string]sp
 		}
 	}
 	return values, nil
+}
+
+// put returns the document with a value at old, that of key in object, or with a
+// new first member of object if old is no value. All other bytes stay.
+func (d document) put(object, old span, key, value string) []byte {
+	if d.kind(old) == 0 {
+		old = span{object.start + 1, object.start + 1}
+		value = `"` + key + `":` + value + d.comma(object)
+	}
+	edited := append([]byte(nil), d[:old.start]...)
+	edited = append(edited, value...)
+	return append(edited, d[old.end:]...)
 }
 
 // elements returns the values of the array at v.
@@ -155,6 +170,16 @@ func (d document) skipSpace(at int) int {
 		at++
 	}
 	return at
+}
+
+// flatObject reads a JSON object for the members called names.
+func flatObject(text []byte, rule caseRule, names ...string) (document, map[string]span, *Error) {
+	if !utf8.Valid(text) || !json.Valid(text) {
+		return nil, nil, refuse(Malformed, "not JSON in UTF-8")
+	}
+	doc := document(text)
+	top, err := doc.members(doc.root(), rule, names...)
+	return doc, top, err
 }
 
 // fold maps keys that encoding/json takes for the same to one: every letter to

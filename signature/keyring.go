@@ -19,8 +19,8 @@ type key struct {
 
 	// name is what a header or a signature calls the key: a login, the id of a
 	// public key, a fingerprint. text is what of the secret is part of the
-	// message. Most keys have neither.
-	name, text string
+	// message, end what the message ends with. Most keys have none of them.
+	name, text, end string
 
 	// One of these is set, for most. A private key signs and does not verify.
 	macs   *sync.Pool // of *mac
@@ -157,6 +157,37 @@ func (r *keyring) match(secrets []string, t *tally, ok func(*key) bool) *Error {
 	default:
 		return refuse(Mismatch, "")
 	}
+}
+
+// matchDigest reports whether one of sigs, written in enc, is the digest of a
+// message that write adds to a keyed state: nil if so, for one of secrets.
+func (r *keyring) matchDigest(secrets []string, enc encoding, sigs []string, write func(*key, *mac)) *Error {
+	var t tally
+	return r.match(secrets, &t, func(k *key) bool {
+		m := k.mac()
+		defer k.done(m)
+		write(k, m)
+		m.add(k.end)
+		want := m.digest()
+		for _, sig := range sigs {
+			t.seen = true
+			n, ok := enc.decode(&m.got, sig)
+			t.formed = t.formed || ok
+			if ok && equal(m.got[:n], want) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// digestOf is the digest that matchDigest compares with.
+func (k *key) digestOf(write func(*key, *mac)) []byte {
+	m := k.mac()
+	defer k.done(m)
+	write(k, m)
+	m.add(k.end)
+	return append([]byte(nil), m.digest()...)
 }
 
 // tally is what a verification has seen of the signatures in the request.

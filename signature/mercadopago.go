@@ -57,11 +57,12 @@ func (f *mercadoPago) verify(req Request, secrets []string, now time.Time, toler
 	if err != nil {
 		return err
 	}
-	var t tally
-	err = f.keys.match(secrets, &t, func(k *key) bool {
-		return mercadoSigned(k, strings.ToLower(id), requestID, ts, sigs, &t) ||
-			hasUpper(id) && mercadoSigned(k, id, requestID, ts, sigs, &t)
+	err = f.keys.matchDigest(secrets, lowerHex, sigs, func(_ *key, m *mac) {
+		mercadoMessage(m, strings.ToLower(id), requestID, ts)
 	})
+	if err != nil && err.Reason == Mismatch && hasUpper(id) {
+		err = f.keys.matchDigest(secrets, lowerHex, sigs, func(_ *key, m *mac) { mercadoMessage(m, id, requestID, ts) })
+	}
 	if err != nil || tolerance == 0 {
 		return err
 	}
@@ -110,23 +111,7 @@ func mercadoParts(req Request) (id, requestID string, err *Error) {
 	return id, requestID, nil
 }
 
-// mercadoSigned reports whether k made one of sigs for these parts.
-func mercadoSigned(k *key, id, requestID, ts string, sigs []string, t *tally) bool {
-	m := k.mac()
-	defer k.done(m)
-	want := mercadoDigest(m, id, requestID, ts)
-	for _, sig := range sigs {
-		t.seen = true
-		n, ok := lowerHex.decode(&m.got, sig)
-		t.formed = t.formed || ok
-		if ok && equal(m.got[:n], want) {
-			return true
-		}
-	}
-	return false
-}
-
-func mercadoDigest(m *mac, id, requestID, ts string) []byte {
+func mercadoMessage(m *mac, id, requestID, ts string) {
 	for _, pair := range [...][2]string{{"id:", id}, {"request-id:", requestID}, {"ts:", ts}} {
 		if pair[1] != "" {
 			m.add(pair[0])
@@ -134,7 +119,6 @@ func mercadoDigest(m *mac, id, requestID, ts string) []byte {
 			m.add(";")
 		}
 	}
-	return m.digest()
 }
 
 // sign takes data.id from the query, or makes a query of the body's data.id.
@@ -158,9 +142,7 @@ func (f *mercadoPago) sign(b []byte, secret string, now time.Time, opt SignOptio
 	if err != nil {
 		return Signed{}, err
 	}
-	m := k.mac()
-	defer k.done(m)
-	sig := lowerHex.encode(mercadoDigest(m, strings.ToLower(id), requestID, ts))
+	sig := lowerHex.encode(k.digestOf(func(_ *key, m *mac) { mercadoMessage(m, strings.ToLower(id), requestID, ts) }))
 	h.Set(mercadoSignature.name, "ts="+ts+",v1="+sig)
 	return Signed{Header: h, Body: b, Query: query}, nil
 }

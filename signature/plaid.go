@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // plaid is Plaid's way: the header Plaid-Verification is a compact JSON web
@@ -96,7 +95,7 @@ func plaidToken(h http.Header) (token jws, err *Error) {
 		}
 		raw[i] = b
 	}
-	doc, top, err := flatObject(raw[0], "alg", "kid", "crit", "b64")
+	doc, top, err := flatObject(raw[0], anyCase, "alg", "kid", "crit", "b64")
 	if err != nil {
 		return jws{}, err
 	}
@@ -118,7 +117,7 @@ func plaidToken(h http.Header) (token jws, err *Error) {
 
 // plaidClaims reads the claims of a token that is genuine.
 func plaidClaims(claims []byte) (iat int64, digest []byte, err *Error) {
-	doc, top, err := flatObject(claims, "iat", "request_body_sha256")
+	doc, top, err := flatObject(claims, anyCase, "iat", "request_body_sha256")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -139,16 +138,6 @@ func plaidClaims(claims []byte) (iat int64, digest []byte, err *Error) {
 		return 0, nil, refuse(Malformed, "request_body_sha256 is not hexadecimal")
 	}
 	return iat, digest, nil
-}
-
-// flatObject reads a JSON object for the members called names.
-func flatObject(text []byte, names ...string) (document, map[string]span, *Error) {
-	if !utf8.Valid(text) || !json.Valid(text) {
-		return nil, nil, refuse(Malformed, "not JSON in UTF-8")
-	}
-	doc := document(text)
-	top, err := doc.members(doc.root(), anyCase, names...)
-	return doc, top, err
 }
 
 func (f *plaid) sign(b []byte, secret string, now time.Time, _ SignOptions) (Signed, *Error) {

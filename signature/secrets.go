@@ -44,6 +44,18 @@ func frontKey(sep string, h func() hash.Hash) func(string) *key {
 	}
 }
 
+// endKey hashes the message and then the secret, without HMAC.
+func endKey(h func() hash.Hash) func(string) *key {
+	return func(secret string) *key {
+		if secret == "" {
+			return badKey("the secret is empty")
+		}
+		k := hashKey("", h, "")
+		k.end = secret
+		return k
+	}
+}
+
 // loginKey takes "login:secret": the text of the secret is the key, the login is
 // what the sender calls us, and part of the message.
 func loginKey(secret string) *key {
