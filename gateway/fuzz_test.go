@@ -37,8 +37,15 @@ func mapAny(t *testing.T, s gateway.Source, header http.Header, body []byte) []o
 	t.Helper()
 	g := of(t, s)
 	d := gateway.Delivery{Header: header, Body: body}
-	evs, err := g.Events(s, d)
 	var parse *gateway.ParseError
+	if _, err := g.Objects(s, d); err != nil {
+		require.ErrorAs(t, err, &parse)
+	}
+	evs, err := g.Events(s, d)
+	if g.Parse == nil {
+		require.Empty(t, evs)
+		return nil
+	}
 	if err != nil {
 		require.ErrorAs(t, err, &parse)
 		require.NotEmpty(t, parse.Code)
@@ -54,6 +61,35 @@ func mapAny(t *testing.T, s gateway.Source, header http.Header, body []byte) []o
 	}
 	require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), "encoding/json does not read it")
 	require.NotEmpty(t, evs)
+	requireForm(t, s, evs)
+	again, err := g.Events(s, d)
+	require.NoError(t, err)
+	require.Equal(t, evs, again)
+	return evs
+}
+
+// fetchAny maps any bytes as what the API answers; the same holds of them.
+func fetchAny(t *testing.T, s gateway.Source, o gateway.Object, body []byte) {
+	t.Helper()
+	g := of(t, s)
+	evs, err := g.Fetched(s, o, gateway.Answer{Body: body, Started: now})
+	if err != nil {
+		var parse *gateway.ParseError
+		require.ErrorAs(t, err, &parse)
+		require.Nil(t, evs)
+		return
+	}
+	require.NotEmpty(t, evs)
+	requireForm(t, s, evs)
+	again, err := g.Fetched(s, o, gateway.Answer{Body: body, Started: now})
+	require.NoError(t, err)
+	require.Equal(t, evs, again)
+}
+
+// requireForm: the events have the form that Events and Fetched promise.
+func requireForm(t *testing.T, s gateway.Source, evs []order.Event) {
+	t.Helper()
+	g := of(t, s)
 	for _, ev := range evs {
 		require.NoError(t, ev.Validate())
 		require.NotEmpty(t, ev.ID)
@@ -77,10 +113,6 @@ func mapAny(t *testing.T, s gateway.Source, header http.Header, body []byte) []o
 		_, err := json.Marshal(ev)
 		require.NoError(t, err)
 	}
-	again, err := g.Events(s, d)
-	require.NoError(t, err)
-	require.Equal(t, evs, again)
-	return evs
 }
 
 // read reads a body as package encoding/json does.
@@ -193,16 +225,67 @@ func FuzzMembers(f *testing.F) {
 		g := all[int(gw)%len(all)]
 		source := sourceFor(t, g)
 		types := g.Types(source)
-		body := sample(t, gateway.SampleRequest{Source: source, Type: types[int(typ)%len(types)].Name, Reference: "ord_7"})
-		places := members(gjson.ParseBytes(body), nil)
-		at := places[int(member)%len(places)]
-		changed := slices.Concat(body[:at[0]], []byte(raw), body[at[1]:])
+		r := gateway.SampleRequest{Source: source, Type: types[int(typ)%len(types)].Name, Reference: "ord_7"}
+		body := sample(t, r)
+		if g.Fetch != nil && g.Fetch.Always {
+			object, answer, err := g.Fetch.Sample(r)
+			require.NoError(t, err)
+			fetchAny(t, source, object, replaceMember(answer, member, raw))
+			if !json.Valid(body) {
+				return // a form, which FuzzPings reads
+			}
+		}
+		changed := replaceMember(body, member, raw)
 		header := http.Header{"Webhook-Id": {"msg_1"}, "Webhook-Timestamp": {"1767258000"}}
 		mapAny(t, source, header, changed)
 		if g.Name == "adyen" {
 			mapAny(t, bareAdyen(), header, changed)
 		}
 	})
+}
+
+// FuzzPings reads any body of any gateway that is asked: no id comes out that has
+// not the form of the gateway's ids.
+func FuzzPings(f *testing.F) {
+	var asked []*gateway.Gateway
+	for _, g := range gateway.All() {
+		if g.Fetch != nil {
+			asked = append(asked, g)
+		}
+	}
+	for i, g := range asked {
+		for _, file := range payloadFiles(f, g.Name) {
+			body, err := os.ReadFile(file)
+			require.NoError(f, err)
+			f.Add(uint8(i), "data.id=1&type=payment", body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, gw uint8, query string, body []byte) {
+		g := asked[int(gw)%len(asked)]
+		s := sourceFor(t, g)
+		objects, err := g.Objects(s, gateway.Delivery{Query: query, Body: body})
+		if err != nil {
+			var parse *gateway.ParseError
+			require.ErrorAs(t, err, &parse)
+		}
+		for _, o := range objects {
+			again, ok := gateway.ParseObject(o.String())
+			require.True(t, ok)
+			require.Equal(t, o, again)
+			call, err := g.Fetch.Call(s, o)
+			require.NoError(t, err, "an object that cannot be asked about")
+			require.True(t, strings.HasPrefix(call.Path, "/"))
+			require.NotContains(t, call.Path, "..")
+			require.NotContains(t, call.Path, "//")
+		}
+	})
+}
+
+// replaceMember puts raw in the place of a value of body.
+func replaceMember(body []byte, member uint8, raw string) []byte {
+	places := members(gjson.ParseBytes(body), nil)
+	at := places[int(member)%len(places)]
+	return slices.Concat(body[:at[0]], []byte(raw), body[at[1]:])
 }
 
 // members returns where every value of a document stands.

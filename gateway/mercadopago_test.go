@@ -1,0 +1,108 @@
+package gateway_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/order"
+)
+
+var _ = conforms("mercadopago", conformance{
+	volatile:      map[string]string{"id": "999", "date_created": "2026-01-01T06:00:00.000-04:00"},
+	unknownType:   map[string]string{"status": "held_by_nobody"},
+	typ:           "payment.approved",
+	amount:        "transaction_amount",
+	currency:      "currency_id",
+	badAmounts:    decimals,
+	badCurrencies: nil,
+	noMode:        true, // of orders; payments: see below
+	object: func(body []byte) gateway.Object {
+		o := gateway.Object{Kind: "payment", ID: gjson.GetBytes(body, "id").String()}
+		if gjson.GetBytes(body, "transactions").Exists() {
+			o.Kind = "order"
+		}
+		return o
+	},
+	// The type says whether there is anything to ask about; see the gateway's comment.
+	places: []string{`"type":"payment"`, `"type":"order"`},
+})
+
+func TestMercadoPagoObjects(t *testing.T) {
+	t.Parallel()
+	source := sourceNamed(t, "mercadopago")
+	for _, tt := range []struct {
+		name, query, body, want string
+		fails                   bool
+	}{
+		{name: "Payment", query: "data.id=123&type=payment", body: `{"type":"payment","data":{"id":"123"}}`, want: "payment/123"},
+		{name: "TheURLNotTheBody", query: "data.id=123", body: `{"type":"payment","data":{"id":"666"}}`, want: "payment/123"},
+		{name: "WithoutAType", query: "data.id=123", body: `{}`, want: "payment/123"},
+		{name: "OrderAsReceived", query: "data.id=ORDTST01M2V0XY&type=order", body: `{"type":"order"}`, want: "order/ORDTST01M2V0XY"},
+		{name: "OrderInLowerCase", query: "data.id=ordtst01m2v0xy", body: `{"type":"order"}`, want: "order/ordtst01m2v0xy"},
+		{name: "TheIDDecides", query: "data.id=123", body: `{"type":"order"}`, want: "payment/123"},
+		{name: "AnotherTopic", query: "data.id=123", body: `{"type":"topic_merchant_order_wh"}`},
+		{name: "NoID", query: "type=payment", body: `{"type":"payment","data":{"id":"123"}}`, fails: true},
+		{name: "TwoIDs", query: "data.id=1&data.id=2", body: `{"type":"payment"}`, fails: true},
+		{name: "Traversal", query: "data.id=" + url.QueryEscape("1/../2"), body: `{"type":"payment"}`, fails: true},
+		{name: "TooLong", query: "data.id=12345678901234567890", body: `{"type":"payment"}`, fails: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := gateway.MercadoPago.Objects(source, gateway.Delivery{Query: tt.query, Body: []byte(tt.body)})
+			if tt.fails {
+				require.ErrorAs(t, err, new(*gateway.ParseError))
+				return
+			}
+			require.NoError(t, err)
+			if tt.want == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.Len(t, got, 1)
+			require.Equal(t, tt.want, got[0].String())
+		})
+	}
+}
+
+func TestMercadoPagoCall(t *testing.T) {
+	t.Parallel()
+	source := sourceNamed(t, "mercadopago")
+	call, err := gateway.MercadoPago.Fetch.Call(source, gateway.Object{Kind: "payment", ID: "123"})
+	require.NoError(t, err)
+	require.Equal(t, "/v1/payments/123", call.Path)
+	require.Equal(t, "Bearer "+source.AccessToken, call.Header.Get("Authorization"))
+	call, err = gateway.MercadoPago.Fetch.Call(source, gateway.Object{Kind: "order", ID: "ORD01K0000000"})
+	require.NoError(t, err)
+	require.Equal(t, "/v1/orders/ORD01K0000000", call.Path)
+	for _, o := range []gateway.Object{{Kind: "payment", ID: "ORD01K0000000"}, {Kind: "order", ID: "../x"}, {Kind: "refund", ID: "1"}} {
+		_, err = gateway.MercadoPago.Fetch.Call(source, o)
+		require.Error(t, err, o)
+	}
+}
+
+// TestMercadoPagoAnswers: what is asked about is what is answered, in the mode
+// of the source.
+func TestMercadoPagoAnswers(t *testing.T) {
+	t.Parallel()
+	r := gateway.SampleRequest{Source: sourceNamed(t, "mercadopago"), Type: "payment.approved", Reference: "ord_7", Payment: "123"}
+	object, answer, err := gateway.MercadoPago.Fetch.Sample(r)
+	require.NoError(t, err)
+	_, err = gateway.MercadoPago.Fetched(r.Source, gateway.Object{Kind: "payment", ID: "124"}, gateway.Answer{Body: answer, Started: now})
+	require.ErrorAs(t, err, new(*gateway.ParseError), "an answer about another payment")
+	require.Equal(t, "payment/123", object.String())
+
+	r.Mode = gateway.Live
+	for _, f := range spokenOne(t, r).Facts {
+		require.Equal(t, order.MisfitMode, f.Misfit)
+	}
+	r.Mode, r.Set = "", map[string]string{"live_mode": "null"} // the credentials decide
+	require.Empty(t, spokenOne(t, r).Facts[0].Misfit)
+
+	// Without a time of its own, a state is as old as the call.
+	r.Set = map[string]string{"date_last_updated": "null"}
+	require.Equal(t, now.UnixMilli(), spokenOne(t, r).Facts[0].Seq)
+}
