@@ -9,14 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/paidonce/paidonce/internal/egress"
 	"github.com/paidonce/paidonce/signature"
 )
+
+// DialFunc opens a connection, as net.Dialer.DialContext does.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// ErrPrivateAddress is returned for a callback whose host is, or resolves to, an address that is not public.
+var ErrPrivateAddress = errors.New("the callback's host has an address that is not public; set allow_private if that is meant")
 
 // Target is where an account's effects are called out to.
 type Target struct {
@@ -79,8 +86,8 @@ func NewCallback(target func(account string) (Target, bool), opts CallbackOption
 	}
 	return &Callback{
 		target: target, scheme: scheme, now: now,
-		public:  newClient(publicDial(opts.DialContext), opts),
-		private: newClient(anyDial(opts.DialContext), opts),
+		public:  newClient(egress.PublicDial(opts.DialContext), opts),
+		private: newClient(egress.AnyDial(opts.DialContext), opts),
 	}, nil
 }
 
@@ -192,7 +199,7 @@ func unanswered(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	switch {
-	case errors.Is(err, ErrPrivateAddress):
+	case errors.Is(err, egress.ErrNotPublic):
 		return Refused(ErrPrivateAddress)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
@@ -209,25 +216,9 @@ func (c *Callback) read(resp *http.Response) error {
 	a := &answer{class: classRefused, status: code, err: fmt.Errorf("the merchant answered %d %s", code, http.StatusText(code))}
 	switch {
 	case code/100 == 5, code == http.StatusConflict, code == http.StatusLocked, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
-		a.class, a.wait = classRetry, retryAfter(resp.Header.Get("Retry-After"), c.now())
+		a.class, a.wait = classRetry, egress.RetryAfter(resp.Header.Get("Retry-After"), c.now())
 	case code == http.StatusGone, code == http.StatusUnprocessableEntity:
 		a.class = classDead
 	}
 	return a
-}
-
-// retryAfter reads the header's two forms, seconds and a date; 0 if it is neither.
-// https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
-func retryAfter(v string, now time.Time) time.Duration {
-	n, err := strconv.ParseUint(v, 10, 31)
-	switch {
-	case err == nil:
-		return time.Duration(n) * time.Second
-	case errors.Is(err, strconv.ErrRange):
-		return MaxRetryAfter // a number, only longer than anybody waits
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(0, t.Sub(now))
-	}
-	return 0
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paidonce/paidonce/internal/egress"
 	"github.com/paidonce/paidonce/store"
 )
 
@@ -18,7 +19,7 @@ type turn struct {
 	w        *Workers
 	account  string
 	endpoint string
-	pass     *pass
+	pass     *egress.Pass
 	began    time.Duration
 }
 
@@ -30,13 +31,13 @@ func (w *Workers) enter(account string) (t *turn, denied string) {
 		w.share.turnedAway(account)
 		return nil, "no_callback"
 	}
-	pass := w.circuits.enter(endpoint)
+	pass := w.circuits.Enter(endpoint)
 	if pass == nil {
 		w.share.turnedAway(account)
 		return nil, "circuit"
 	}
 	if !w.share.acquire(account) {
-		w.circuits.leave(pass)
+		w.circuits.Leave(pass)
 		return nil, "share"
 	}
 	return &turn{w: w, account: account, endpoint: endpoint, pass: pass, began: w.opts.Elapsed()}, ""
@@ -44,13 +45,13 @@ func (w *Workers) enter(account string) (t *turn, denied string) {
 
 func (t *turn) end() {
 	t.w.share.release(t.account)
-	t.w.circuits.leave(t.pass)
+	t.w.circuits.Leave(t.pass)
 }
 
 // more reports whether the turn may begin another call.
 func (t *turn) more(ctx context.Context) bool {
 	return ctx.Err() == nil && !t.w.stopping.Load() && t.w.opts.Elapsed()-t.began < t.w.opts.budget() &&
-		t.w.circuits.closed(t.endpoint) && t.w.share.keeps(t.account)
+		t.w.circuits.Closed(t.endpoint) && t.w.share.keeps(t.account)
 }
 
 // drain calls what one order owes, and then, if work of its account was turned away, what others of it do.
@@ -173,7 +174,7 @@ func (t *turn) call(ctx context.Context, c *store.Claim, since time.Duration) (s
 	}
 	w.opts.Logger.LogAttrs(ctx, level, "effect called", attrs...)
 
-	opened, closed := w.circuits.report(t.endpoint, r.timedOut)
+	opened, closed := w.circuits.Report(t.endpoint, r.timedOut)
 	switch {
 	case opened:
 		w.opts.Logger.WarnContext(ctx, "callback left alone: it only timed out", "account_id", c.Account)

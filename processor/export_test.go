@@ -9,22 +9,14 @@ import (
 
 // The parts that decide, for tests of their rules alone.
 
-var (
-	NewShare    = newShare
-	NewCircuits = newCircuits
-)
+var NewShare = newShare
 
-func (s *share) Acquire(account string) bool                      { return s.acquire(account) }
-func (s *share) Release(account string)                           { s.release(account) }
-func (s *share) Keeps(account string) bool                        { return s.keeps(account) }
-func (s *share) TurnedAway(account string)                        { s.turnedAway(account) }
-func (s *share) Backlog(account string) int                       { return s.backlog(account) }
-func (s *share) CaughtUp(account string, n int)                   { s.caughtUp(account, n) }
-func (c *circuits) Enter(endpoint string) *pass                   { return c.enter(endpoint) }
-func (c *circuits) Leave(p *pass)                                 { c.leave(p) }
-func (c *circuits) Closed(endpoint string) bool                   { return c.closed(endpoint) }
-func (c *circuits) Open() int                                     { return c.open() }
-func (c *circuits) Report(e string, t bool) (opened, closed bool) { return c.report(e, t) }
+func (s *share) Acquire(account string) bool    { return s.acquire(account) }
+func (s *share) Release(account string)         { s.release(account) }
+func (s *share) Keeps(account string) bool      { return s.keeps(account) }
+func (s *share) TurnedAway(account string)      { s.turnedAway(account) }
+func (s *share) Backlog(account string) int     { return s.backlog(account) }
+func (s *share) CaughtUp(account string, n int) { s.caughtUp(account, n) }
 
 // NextTry is the schedule's word after failed attempt n, which ended with err.
 func NextTry(waits []time.Duration, refusedFor time.Duration, n int, err error) (time.Duration, bool) {

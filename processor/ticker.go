@@ -37,7 +37,7 @@ func (t *ticker) tick(ctx context.Context) error {
 		switch {
 		case !ok:
 			silent[d.Account] = true // a job would only be turned away
-		case !w.circuits.closed(endpoint):
+		case !w.circuits.Closed(endpoint):
 			most[d.Account] = 1 // for the probe
 		default:
 			most[d.Account] = w.opts.TickLimit

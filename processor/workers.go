@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/paidonce/paidonce/internal/egress"
 	"github.com/paidonce/paidonce/store"
 )
 
@@ -46,7 +47,7 @@ type Workers struct {
 	opts     WorkerOptions
 	schedule schedule
 	share    *share
-	circuits *circuits
+	circuits *egress.Circuits
 	metrics  *workerMetrics
 	stopping atomic.Bool
 	running  atomic.Bool
@@ -65,13 +66,13 @@ func NewWorkers(st EffectStore, f Fulfiller, opts WorkerOptions) (*Workers, erro
 		store: st, fulfill: f, opts: opts,
 		schedule: schedule{waits: opts.Schedule, refusedFor: opts.RefusedFor},
 		share:    newShare(opts.Workers, opts.QuietAfter, opts.Elapsed),
-		circuits: newCircuits(opts.CircuitAfter, opts.CircuitOpen, opts.Elapsed),
+		circuits: egress.NewCircuits(opts.CircuitAfter, opts.CircuitOpen, opts.Elapsed),
 		endpoint: func(account string) (string, bool) { return account, true },
 	}
 	if e, ok := f.(Endpointer); ok {
 		w.endpoint = e.Endpoint
 	}
-	w.metrics = newWorkerMetrics(w.circuits.open)
+	w.metrics = newWorkerMetrics(w.circuits.Open)
 	if opts.Registerer != nil {
 		if err := w.metrics.register(opts.Registerer); err != nil {
 			return nil, fmt.Errorf("processor: %w", err)

@@ -1,4 +1,4 @@
-package processor
+package egress
 
 import (
 	"context"
@@ -13,16 +13,19 @@ import (
 )
 
 // DialFunc opens a connection, as net.Dialer.DialContext does.
-type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// ErrPrivateAddress is returned for a callback whose host is, or resolves to, an address that is not public.
-var ErrPrivateAddress = errors.New("the callback's host has an address that is not public; set allow_private if that is meant")
+// ErrNotPublic is returned by [PublicDial] for an address, or a name that
+// resolves to one, that is not of the public Internet.
+var ErrNotPublic = errors.New("the host has an address that is not public")
 
-// publicDial returns a dialer that reaches public addresses only. The address is looked at after the name was resolved
-// and just before it is connected to, so a name that resolves to something else the second time gains nothing.
+// PublicDial returns a dialer that reaches public addresses only. The address is
+// looked at after the name was resolved and just before it is connected to, so a
+// name that resolves to something else the second time gains nothing.
 //
-// With a dial of the caller's own, which resolves names by itself, the peer's address is looked at before a byte is sent.
-func publicDial(dial DialFunc) DialFunc {
+// With a dial of the caller's own, which resolves names by itself, the peer's
+// address is looked at before a byte is sent. Nil: a plain dialer.
+func PublicDial(dial DialFunc) DialFunc {
 	if dial == nil {
 		d := &net.Dialer{
 			Timeout: dialTimeout, KeepAlive: keepAlive,
@@ -43,8 +46,8 @@ func publicDial(dial DialFunc) DialFunc {
 	}
 }
 
-// anyDial is dial, or a plain dialer.
-func anyDial(dial DialFunc) DialFunc {
+// AnyDial is dial, or a plain dialer.
+func AnyDial(dial DialFunc) DialFunc {
 	if dial != nil {
 		return dial
 	}
@@ -59,10 +62,10 @@ const (
 func checkPublic(address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("address of the callback's host: %w", err)
+		return fmt.Errorf("address of the host: %w", err)
 	}
 	if !netaddr.Public(ap.Addr()) {
-		return ErrPrivateAddress
+		return ErrNotPublic
 	}
 	return nil
 }

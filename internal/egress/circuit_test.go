@@ -1,4 +1,4 @@
-package processor_test
+package egress_test
 
 import (
 	"testing"
@@ -6,8 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/paidonce/paidonce/processor"
+	"github.com/paidonce/paidonce/internal/egress"
 )
+
+// hand is a clock that a test moves.
+type hand struct{ d time.Duration }
+
+func (h *hand) elapsed() time.Duration { return h.d }
 
 func TestCircuit(t *testing.T) {
 	t.Parallel()
@@ -16,7 +21,7 @@ func TestCircuit(t *testing.T) {
 	t.Run("OpensAfterSoManyTimeOutsInARow", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		c := processor.NewCircuits(5, 10*time.Second, h.elapsed)
+		c := egress.NewCircuits(5, 10*time.Second, h.elapsed)
 		for range 4 {
 			o, _ := c.Report(url, true)
 			require.False(t, o)
@@ -38,10 +43,12 @@ func TestCircuit(t *testing.T) {
 	t.Run("OneProbe", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		c := processor.NewCircuits(1, 10*time.Second, h.elapsed)
+		c := egress.NewCircuits(1, 10*time.Second, h.elapsed)
 		c.Report(url, true)
+		require.Equal(t, 10*time.Second, c.Wait(url))
 		h.d += 10*time.Second - 1
 		require.Nil(t, c.Enter(url))
+		require.EqualValues(t, 1, c.Wait(url))
 		h.d++
 		probe := c.Enter(url)
 		require.NotNil(t, probe)
@@ -67,7 +74,7 @@ func TestCircuit(t *testing.T) {
 	t.Run("AnOldPassDoesNotFreeTheProbe", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		c := processor.NewCircuits(1, 10*time.Second, h.elapsed)
+		c := egress.NewCircuits(1, 10*time.Second, h.elapsed)
 		before := c.Enter(url)
 		c.Report(url, true)
 		h.d += 10 * time.Second

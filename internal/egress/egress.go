@@ -1,0 +1,32 @@
+// Package egress is how the program calls strangers: only where it is allowed to
+// ([PublicDial]), only while they answer ([Circuits]), and not before they said
+// ([RetryAfter]). Merchants' callbacks and gateways' APIs are called through it.
+package egress
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// MaxRetryAfter is what [RetryAfter] makes of a number that is too great to be
+// one of seconds: longer than any caller waits.
+const MaxRetryAfter = (1<<31 - 1) * time.Second
+
+// RetryAfter reads the two forms of the header, seconds and a date; 0 if it is
+// neither, or in the past.
+// https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
+func RetryAfter(v string, now time.Time) time.Duration {
+	n, err := strconv.ParseUint(v, 10, 31)
+	switch {
+	case err == nil:
+		return time.Duration(n) * time.Second
+	case errors.Is(err, strconv.ErrRange):
+		return MaxRetryAfter
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(0, t.Sub(now))
+	}
+	return 0
+}
