@@ -42,13 +42,14 @@ type lockedOrder struct {
 	book     *order.Book
 	wake     time.Time // zero: nobody has to look
 
-	read   int // version read under the lock
-	readIn order.Order
-	readWk time.Time
-	readTo order.Told
-	isNew  bool             // this transaction inserted the row
-	used   bool             // an event of this batch concerns it
-	rows   map[int]rowCause // by version
+	read     int // version read under the lock
+	readIn   order.Order
+	readWk   time.Time
+	readTo   order.Told
+	readView order.View
+	isNew    bool             // this transaction inserted the row
+	used     bool             // an event of this batch concerns it
+	rows     map[int]rowCause // by version
 }
 
 const orderColumns = `o.account_id, o.id, o.external_ref, o.registered, o.total, o.currency, o.canceled, o.create_from_payment,
@@ -87,7 +88,7 @@ func scanOrder(row pgx.CollectableRow) (*lockedOrder, error) {
 	if wake != nil {
 		o.wake = *wake
 	}
-	o.readIn, o.readWk, o.readTo = o.in, o.wake, told
+	o.readIn, o.readWk, o.readTo, o.readView = o.in, o.wake, told, v
 	o.payments = map[uuid.UUID]*payment{}
 	o.book = order.NewBook(o.read, told, v, fence, nil)
 	return &o, nil

@@ -109,7 +109,11 @@ const (
 )
 
 // queuePayments makes sure that every id the items know has a payment, and locks the payments they lead to.
-func (bt *batch) queuePayments(b *pgx.Batch, items []*item) {
+func (bt *batch) queuePayments(b *pgx.Batch, items []*item) { bt.queuePaymentsVia(b, items, "") }
+
+// queuePaymentsVia is queuePayments with a statement, if there is one, between the ids and the payments. It takes the
+// ids as $1 (account), $2 (realm) and $3.
+func (bt *batch) queuePaymentsVia(b *pgx.Batch, items []*item, via string) {
 	n := connect(items)
 	if n == 0 {
 		return
@@ -139,6 +143,9 @@ func (bt *batch) queuePayments(b *pgx.Batch, items []*item) {
 		comps, targets = append(comps, int32(comp[k])), append(targets, pgUUID(fresh[comp[k]]))
 	}
 	b.Queue(sqlPaymentIDs, accounts, realms, names, comps, targets)
+	if via != "" {
+		b.Queue(via, accounts, realms, names)
+	}
 	b.Queue(sqlLockPayments, accounts, realms, names).Query(func(rows pgx.Rows) error {
 		return scanPayments(rows, func(p *payment) { bt.locked[paymentKey{p.account, p.id}] = p })
 	})

@@ -70,23 +70,30 @@ func (s *Store) resumeSome(ctx context.Context, tx pgx.Tx, account, source strin
 
 // scanItem reads a stored event back into what it was when it was entered.
 func scanItem(row pgx.CollectableRow, account, source string) (*item, error) {
-	var (
-		id, typ, realm string
-		at             *time.Time
-		doc            []byte
-		m              meaning
-	)
-	if err := row.Scan(&id, &typ, &realm, &at, &doc); err != nil {
+	var e scannedEvent
+	if err := row.Scan(&e.id, &e.typ, &e.realm, &e.at, &e.doc); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(doc, &m); err != nil {
-		return nil, fmt.Errorf("facts of event %s: %w", id, err)
+	return e.item(account, source)
+}
+
+// scannedEvent is what processed_events says of an event's meaning.
+type scannedEvent struct {
+	id, typ, realm string
+	at             *time.Time
+	doc            []byte
+}
+
+func (s scannedEvent) item(account, source string) (*item, error) {
+	var m meaning
+	if err := json.Unmarshal(s.doc, &m); err != nil {
+		return nil, fmt.Errorf("facts of event %s: %w", s.id, err)
 	}
 	e := &Event{Account: account, Source: source, OnUnknown: m.OnUnknown, Event: order.Event{
-		ID: reusedID.ReplaceAllString(id, ""), Type: typ, At: deref(at), Realm: realm, Payment: m.Payment, Reference: m.Reference, Strength: m.Strength,
-		Facts: m.Facts, Own: m.Own, Command: m.Command, Ignored: m.Ignored, Broken: m.Broken,
+		ID: reusedID.ReplaceAllString(s.id, ""), Type: s.typ, At: deref(s.at), Realm: s.realm, Payment: m.Payment, Reference: m.Reference,
+		Strength: m.Strength, Facts: m.Facts, Own: m.Own, Command: m.Command, Ignored: m.Ignored, Broken: m.Broken,
 	}}
-	return &item{Event: e, id: id, comp: -1}, nil
+	return &item{Event: e, id: s.id, comp: -1}, nil
 }
 
 // foldItems folds events whose rows stand in processed_events, locked, and writes what became of them.
