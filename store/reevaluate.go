@@ -52,9 +52,11 @@ type Reevaluated struct {
 
 // EventChange is an event that means something else today.
 type EventChange struct {
-	EventKey
-	Before EventMeaning
-	After  EventMeaning
+	Account string       `json:"account"`
+	Source  string       `json:"source"`
+	ID      string       `json:"event_id"`
+	Before  EventMeaning `json:"before"`
+	After   EventMeaning `json:"after"`
 }
 
 // EventMeaning is what an event is taken to say, and what it did.
@@ -72,32 +74,35 @@ type EventMeaning struct {
 	OnUnknown      OnUnknown      `json:"on_unknown_order,omitempty"`
 	Outcome        Outcome        `json:"outcome"`
 	Reason         string         `json:"reason,omitempty"`
+	Order          string         `json:"order,omitempty"` // the reference of the order of its payment
 	MappingVersion int            `json:"mapping_version"`
 }
 
 // OrderChange is an order that moves because events mean something else.
 type OrderChange struct {
-	Account string
-	Order   uuid.UUID // in a dry run, of no use if New
-	Ref     string
-	New     bool // it is made for a payment that no order had
-	Before  OrderStanding
-	After   OrderStanding
+	Account string        `json:"account"`
+	ID      uuid.UUID     `json:"id"` // in a dry run, of no use if New
+	Ref     string        `json:"external_ref"`
+	New     bool          `json:"new"` // it is made for a payment that no order had; Before is then zero
+	Before  OrderStanding `json:"before"`
+	After   OrderStanding `json:"after"`
 }
 
 // OrderStanding is an order at one version.
 type OrderStanding struct {
 	order.View
-	Version int
-	Told    order.Told
-	Owed    order.Effect // what follows: Next(Told, Want)
+	Version int          `json:"version"`
+	Told    order.Told   `json:"told"`
+	Owed    order.Effect `json:"owed,omitempty"` // the effect that follows: Next(Told, Want)
 }
 
 // SkippedEvent is an event that was left as it is.
 type SkippedEvent struct {
-	EventKey
-	Code string // one of the Skip constants
-	Why  string // a sentence's end, for people
+	Account string `json:"account"`
+	Source  string `json:"source"`
+	ID      string `json:"event_id"`
+	Code    string `json:"code"` // one of the Skip constants
+	Why     string `json:"why"`  // for people
 }
 
 // Why an event that the filter chose was left as it is.
@@ -247,10 +252,15 @@ func canon(it *item) (string, error) {
 	return fmt.Sprintf("%s\x00%s\x00%d\x00%s", it.Type, it.Realm, micros(it.At), doc), nil
 }
 
-// meaningAt is what an item says, and what became of it.
-func meaningAt(it *item, outcome Outcome, reason string, mapping int16) EventMeaning {
+// meaningAt is what an item says, and what became of it; o may be nil.
+func meaningAt(it *item, o *lockedOrder, outcome Outcome, reason string, mapping int16) EventMeaning {
+	ref := ""
+	if o != nil {
+		ref = o.ref
+	}
 	return EventMeaning{
-		Type: it.Type, OccurredAt: nullTime(it.At), Realm: it.Realm, Payment: it.Payment, Reference: it.Reference,
+		Order: ref,
+		Type:  it.Type, OccurredAt: nullTime(it.At), Realm: it.Realm, Payment: it.Payment, Reference: it.Reference,
 		Strength: it.Strength, Facts: it.Facts, Own: it.Own, Ignored: it.Ignored, Broken: it.Broken, OnUnknown: it.OnUnknown,
 		Outcome: outcome, Reason: reason, MappingVersion: int(mapping),
 	}

@@ -120,7 +120,7 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 	failed := map[uuid.UUID]error{}
 	for _, h := range turn {
 		skip := func(code, why string) {
-			out.Skipped = append(out.Skipped, SkippedEvent{EventKey{h.key.account, h.key.source, h.key.id}, code, why})
+			out.Skipped = append(out.Skipped, SkippedEvent{h.key.account, h.key.source, h.key.id, code, why})
 		}
 		d, ok := kept[h.key]
 		if !ok {

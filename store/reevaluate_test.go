@@ -425,4 +425,3 @@ func TestReevaluateKeepsAnOrderTogether(t *testing.T) {
 	require.Equal(t, 26+1, count(t, pool, "order_transitions")-versions, "one version for each order, and one for the first event alone")
 	require.Equal(t, 26, count(t, pool, "orders WHERE captured >= 3000"))
 }
-

@@ -130,9 +130,9 @@ func (g *rebuild) report(touched map[*lockedOrder]bool) {
 	for _, k := range keys {
 		it, h := g.changed[k], g.old[k]
 		g.events = append(g.events, EventChange{
-			EventKey: EventKey{k.account, k.source, k.id},
-			Before:   meaningAt(h.item, h.outcome, h.reason, h.mapping),
-			After:    meaningAt(it, it.res.Outcome, it.res.Reason, max(it.MappingVersion, 1)),
+			Account: k.account, Source: k.source, ID: k.id,
+			Before: meaningAt(h.item, g.bt.orders[orderKey{k.account, h.order}], h.outcome, h.reason, h.mapping),
+			After:  meaningAt(it, g.bt.orders[orderKey{k.account, it.res.Order}], it.res.Outcome, it.res.Reason, max(it.MappingVersion, 1)),
 		})
 	}
 	moved := slices.DeleteFunc(slices.Collect(maps.Keys(touched)), func(o *lockedOrder) bool {
@@ -141,7 +141,7 @@ func (g *rebuild) report(touched map[*lockedOrder]bool) {
 	sortOrders(moved)
 	for _, o := range moved {
 		c := OrderChange{
-			Account: o.account, Order: o.id, Ref: o.ref, New: o.isNew,
+			Account: o.account, ID: o.id, Ref: o.ref, New: o.isNew,
 			After: OrderStanding{o.book.View, o.book.Version, o.book.Told, order.Next(o.book.Told, o.book.View.Want)},
 		}
 		if !o.isNew {

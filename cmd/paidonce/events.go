@@ -16,6 +16,8 @@ import (
 type eventsCmd struct {
 	List eventsListCmd `cmd:"" default:"withargs" help:"List events, the last received first (the default)."`
 	Show eventsShowCmd `cmd:"" help:"Show one event: its facts, and the bytes that brought it."`
+
+	Reevaluate eventsReevaluateCmd `cmd:"" help:"Read kept bytes with today's mapping, and rebuild what they meant."`
 }
 
 // Help is the text below the flags.
@@ -24,7 +26,8 @@ func (eventsCmd) Help() string {
 
     paidonce events --outcome quarantined --since 24h
     paidonce events list --source stripe --reason unknown_type --json
-    paidonce events show evt_1PtoA2 --payload`
+    paidonce events show evt_1PtoA2 --payload
+    paidonce events reevaluate --where outcome=quarantined`
 }
 
 type eventsListCmd struct {

@@ -2,24 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/internal/reevaluate"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
 
 // replayBatch is how many deliveries one transaction folds.
 const replayBatch = 64
-
-// errUnknownSource keeps a delivery out of what is folded again.
-var errUnknownSource = errors.New("its source is not in the configuration")
 
 // refold is what folding stored deliveries again came to.
 type refold struct {
@@ -102,12 +97,13 @@ func (c replayCmd) fromDB(ctx context.Context, e *env) error {
 // back again in a dry run.
 func (c replayCmd) fold(ctx context.Context, cfg *config.Config, st *store.Store, page []store.StoredDelivery, out *refold) error {
 	var events []store.Event
+	reader := reevaluate.Reader{Config: cfg}
 	for _, d := range page {
 		if d.Source == store.APISource {
 			continue // what the merchant said itself is not a gateway's delivery
 		}
 		out.Deliveries++
-		read, err := eventsOf(cfg, d)
+		read, err := reader.Read(d)
 		if err != nil {
 			out.Skipped = append(out.Skipped, skip{Source: d.Source, ReceivedAt: when(d.ReceivedAt), Why: err.Error()})
 			continue
@@ -143,34 +139,6 @@ func (c replayCmd) fold(ctx context.Context, cfg *config.Config, st *store.Store
 		out.Changes = append(out.Changes, ch)
 	}
 	return nil
-}
-
-// eventsOf reads a stored delivery with the mapping and the options of today.
-func eventsOf(cfg *config.Config, d store.StoredDelivery) ([]store.Event, error) {
-	source, ok := cfg.Accounts[d.Account].Sources[d.Source]
-	if !ok {
-		return nil, errUnknownSource
-	}
-	g, ok := gateway.Lookup(source.Gateway)
-	if !ok {
-		return nil, fmt.Errorf("there is no gateway %q", source.Gateway)
-	}
-	header := http.Header{}
-	for name, value := range d.Header {
-		header.Set(name, value)
-	}
-	read, err := g.Events(source, gateway.Delivery{Method: http.MethodPost, Header: header, Body: d.Body, ReceivedAt: d.ReceivedAt})
-	if err != nil {
-		return nil, err
-	}
-	events := make([]store.Event, len(read))
-	for i, ev := range read {
-		events[i] = store.Event{
-			Event: ev, Account: d.Account, Source: d.Source, Delivery: d.Delivery,
-			OnUnknown: store.OnUnknown(source.OnUnknownOrder), Paused: source.Paused,
-		}
-	}
-	return events, nil
 }
 
 func (c replayCmd) showRefold(e *env, out refold) {

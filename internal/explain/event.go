@@ -244,6 +244,13 @@ func versionLines(v store.Version, t store.Timeline) []Line {
 		cause = v.EventID
 	}
 	switch {
+	case v.Cause == store.CauseReevaluated && v.EventID != "" && v.From != "":
+		moved := word(v.From) + " → " + word(v.To)
+		if v.From == v.To {
+			moved = "still " + word(v.To)
+		}
+		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version),
+			fmt.Sprintf("v%d: %s, because event %s was read again and means something else today.", v.Version, moved, v.EventID)})
 	case v.From == "":
 		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: created as %s, because of %s.", v.Version, word(v.To), cause)})
 	case v.From != v.To:
