@@ -35,6 +35,8 @@ type commands struct {
 	Events  eventsCmd  `cmd:"" group:"look" help:"List and show events."`
 	Effects effectsCmd `cmd:"" group:"look" help:"List what merchants were told or must be told, and retry it."`
 
+	Verify verifyCmd `cmd:"" group:"look" help:"Say why a signature does not match."`
+
 	Send   sendCmd   `cmd:"" group:"send" help:"Make one signed event and send it, as the gateway would."`
 	Replay replayCmd `cmd:"" group:"send" help:"Send signed events from files, or fold stored ones again."`
 

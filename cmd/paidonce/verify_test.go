@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/signature"
+	"github.com/paidonce/paidonce/signature/diagnose"
+)
+
+// dumped is a delivery on its way into a file.
+type dumped struct {
+	url    string
+	header http.Header
+	body   []byte
+	args   []string // of the command, beside the file
+}
+
+// raw writes a delivery as a raw HTTP dump.
+func (d dumped) raw() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\n", d.url)
+	for _, name := range slices.Sorted(maps.Keys(d.header)) {
+		for _, v := range d.header[name] {
+			fmt.Fprintf(&b, "%s: %s\r\n", name, v)
+		}
+	}
+	return b.String() + "\r\n" + string(d.body)
+}
+
+const (
+	squareURL = "https://shop.example/webhooks/square"
+	mpID      = "ORDTEST01"
+)
+
+// deliverTo makes a genuine delivery of a scheme.
+func deliverTo(t *testing.T, scheme, secret string) dumped {
+	t.Helper()
+	s, ok := signature.Lookup(scheme)
+	require.True(t, ok)
+	body := []byte(`{"id":"evt_1","type":"payment.updated","amount":50.00,"note":"café/menu & more","data":{"id":"pay_1","order":"ord_1"},"live_mode":false}` + "\n")
+	signed, err := s.Sign(body, secret, now, signature.SignOptions{ID: "msg_1", URL: squareURL, Query: "data.id=" + mpID + "&type=order"})
+	require.NoError(t, err)
+	d := dumped{url: "/webhooks/x", header: signed.Header, body: signed.Body, args: []string{"--gateway", scheme, "--secret", secret}}
+	if signed.Query != "" {
+		d.url += "?" + signed.Query
+	}
+	if scheme == "square" {
+		d.args = append(d.args, "--url", squareURL)
+	}
+	return d
+}
+
+// TestVerifyNamesWhatIsBroken: twenty and more deliveries, each broken in one
+// way, and the sentence that names the way.
+func TestVerifyNamesWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	const (
+		whsec  = "whsec_ZGlhZ25vc2UtdGVzdC1vbmx5LWtleS0wMDAwMDAwMQ=="
+		stripe = "whsec_cmd_verify_test_only_1"
+		shop   = "shpss_verify_test_only"
+		square = "sq-verify-test-only"
+		mp     = "mp-verify-test-only"
+		github = "razorpay-verify-test-only"
+	)
+	body := func(change func([]byte) []byte) func(*dumped) { return func(d *dumped) { d.body = change(d.body) } }
+	swap := func(old, with string) func(*dumped) {
+		return body(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(old), []byte(with)) })
+	}
+	secret := func(s string) func(*dumped) { return func(d *dumped) { d.args[3] = s } }
+	for _, tt := range []struct {
+		name, scheme, secret string
+		spoil                func(*dumped)
+		says                 string
+	}{
+		{"genuine", "stripe", stripe, func(*dumped) {}, "The signature verifies."},
+		{"newline lost", "shopify", shop, body(bytes.TrimSpace), "The line break at the end of the body was lost."},
+		{"newline added", "razorpay", github, body(func(b []byte) []byte { return append(b, '\n') }), "A line break was added at the end of the body."},
+		{"CRLF", "stripe", stripe, swap("\n", "\r\n"), "changed from LF to CRLF"},
+		{"spacing", "shopify", shop, body(func(b []byte) []byte { return []byte(strings.NewReplacer(`":`, `": `, `,"`, `, "`).Replace(string(b))) }), "its spaces changed"},
+		{"unicode escapes", "stripe", stripe, swap("é", `\u00e9`), "its escapes changed"},
+		{"slash escapes", "square", square, swap("/", `\/`), "its escapes changed"},
+		{"number form", "shopify", shop, swap("50.00", "50"), "the form of a number changed"},
+		{"key order", "razorpay", github, body(func(b []byte) []byte {
+			var v map[string]any
+			dec := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(b, []byte("&"), []byte("and"))))
+			dec.UseNumber()
+			require.NoError(t, dec.Decode(&v))
+			out, err := json.Marshal(v)
+			require.NoError(t, err)
+			return out
+		}), "alphabetical order"},
+		{"BOM", "stripe", stripe, body(func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }), "byte order mark"},
+		{"charset", "shopify", shop, swap("é", "\xe9"), "from UTF-8 to Latin-1"},
+		{"double encoded", "standard", whsec, swap("é", "Ã©"), "read as Latin-1"},
+		{"base64 body", "square", square, body(func(b []byte) []byte { return []byte(base64.StdEncoding.EncodeToString(b)) }), "The body is in base64"},
+		{"secret quoted", "square", square, secret(`"` + square + `"`), "quotes around it"},
+		{"secret with a line break", "shopify", shop, secret(shop + "\n"), "line break around it"},
+		{"secret without its prefix", "stripe", stripe, secret(strings.TrimPrefix(stripe, "whsec_")), "lacks its prefix whsec_"},
+		{"stale secret", "stripe", stripe, func(d *dumped) {
+			d.args = append(d.args[:3], "whsec_new", "--other", "the one before the roll="+stripe)
+		}, "another secret that was given (the one before the roll)"},
+		{"secret of the other mode", "stripe", stripe, func(d *dumped) {
+			d.args = append(d.args[:3], "whsec_live", "--mode", "live", "--other", "test mode="+stripe)
+		}, "It was signed with the test secret"},
+		{"wrong secret", "razorpay", github, secret("another"), "the secret is another endpoint's"},
+		{"header folded", "stripe", stripe, func(d *dumped) {
+			v := d.header.Get("Stripe-Signature")
+			d.header.Set("Stripe-Signature", v[:30]+"\r\n "+v[30:])
+		}, "was wrapped over several lines"},
+		{"header twice", "square", square, func(d *dumped) {
+			d.header["X-Square-Hmacsha256-Signature"] = append(d.header["X-Square-Hmacsha256-Signature"], d.header.Get("X-Square-Hmacsha256-Signature"))
+		}, "is there more than once"},
+		{"base64 for hex", "razorpay", github, func(d *dumped) {
+			b, _ := hex.DecodeString(d.header.Get("X-Razorpay-Signature"))
+			d.header.Set("X-Razorpay-Signature", base64.StdEncoding.EncodeToString(b))
+		}, "in base64, and this gateway sends hexadecimal"},
+		{"hex for base64", "shopify", shop, func(d *dumped) {
+			b, _ := base64.StdEncoding.DecodeString(d.header.Get("X-Shopify-Hmac-Sha256"))
+			d.header.Set("X-Shopify-Hmac-Sha256", hex.EncodeToString(b))
+		}, "in hexadecimal, and this gateway sends base64"},
+		{"clock", "stripe", stripe, func(d *dumped) { d.args = append(d.args, "--at", now.Add(1000*time.Second).Format(time.RFC3339)) }, "1000 s old"},
+		{"URL scheme", "square", square, func(d *dumped) { d.args[5] = "http://shop.example/webhooks/square" }, "of the other scheme"},
+		{"URL host", "square", square, func(d *dumped) { d.args[5] = "https://www.shop.example/webhooks/square" }, "without www."},
+		{"URL slash", "square", square, func(d *dumped) { d.args[5] += "/" }, "the slash at its end"},
+		{"id case", "mercadopago", mp, func(d *dumped) { d.url = strings.ReplaceAll(d.url, mpID, strings.ToLower(mpID)) }, "upper or lower case"},
+		{"no signature", "paystack", "sk_test_verify_only", func(d *dumped) { d.header = http.Header{} }, "The signature is not there"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := deliverTo(t, tt.scheme, tt.secret)
+			tt.spoil(&d)
+			a := call(t, append([]string{"verify", write(t, "request.txt", d.raw())}, d.args...))
+			require.Empty(t, a.stderr)
+			require.Contains(t, a.stdout, tt.says)
+			require.NotContains(t, a.stdout, tt.secret)
+			want := exitFailed
+			if tt.name == "genuine" {
+				want = exitOK
+			}
+			require.Equal(t, want, a.code)
+		})
+	}
+}
+
+// TestVerifyReadsAllForms: the same delivery from a file, from its parts and from
+// a source of the configuration.
+func TestVerifyReadsAllForms(t *testing.T) {
+	t.Parallel()
+	cfg := write(t, "paidonce.yaml", offlineConfig)
+	d := deliverTo(t, "stripe", stripeSecret)
+	raw, file := write(t, "raw.txt", d.raw()), write(t, "body.json", string(d.body))
+	headers := write(t, "headers.txt", "Stripe-Signature: "+d.header.Get("Stripe-Signature")+"\n")
+	key := write(t, "key", stripeSecret+"\n")
+	for _, args := range [][]string{
+		{"verify", raw, "--source", "pay", "-c", cfg},
+		{"verify", raw, "--gateway", "stripe", "--secret", "file:" + key},
+		{"verify", raw, "--gateway", "stripe", "--secret", "$STRIPE_SECRET"},
+		{"verify", "--body", file, "--headers", headers, "--gateway", "stripe", "--secret", "${STRIPE_SECRET}"},
+		{"verify", "--body", file, "-H", "stripe-signature: " + d.header.Get("Stripe-Signature"), "--source", "pay", "-c", cfg},
+	} {
+		require.Equal(t, answer{code: exitOK, stdout: "The signature verifies.\n"}, call(t, args, "STRIPE_SECRET", stripeSecret), args)
+	}
+	var f diagnose.Finding
+	a := call(t, []string{"verify", raw, "--gateway", "stripe", "--secret", "whsec_x", "--json"})
+	require.Equal(t, exitFailed, a.code)
+	require.NoError(t, json.Unmarshal([]byte(a.stdout), &f))
+	require.Equal(t, diagnose.WrongSecret, f.Cause)
+	require.Equal(t, signature.Mismatch, f.Reason)
+}
+
+// TestVerifyCalledWrongly says what is missing.
+func TestVerifyCalledWrongly(t *testing.T) {
+	t.Parallel()
+	raw := write(t, "raw.txt", "POST / HTTP/1.1\nA: b\n\n{}")
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"verify"}, "verify needs a request"},
+		{[]string{"verify", raw}, "verify needs --gateway or --source"},
+		{[]string{"verify", raw, "--gateway", "nope"}, `there is no gateway "nope"`},
+		{[]string{"verify", raw, "--gateway", "stripe"}, "verify needs a secret"},
+		{[]string{"verify", raw, "--gateway", "stripe", "--secret", "$NOT_SET"}, "NOT_SET is not set"},
+		{[]string{"verify", write(t, "x.txt", "prose"), "--gateway", "stripe", "--secret", "x"}, "it is no raw HTTP request"},
+		{[]string{"verify", write(t, "v.txt", "> POST / HTTP/1.1\n> A: b\n"), "--gateway", "stripe", "--secret", "x"}, "holds no body"},
+	} {
+		a := call(t, tt.args)
+		require.Equal(t, exitUsage, a.code, tt.args)
+		require.Contains(t, a.stderr, tt.want)
+	}
+}
