@@ -21,7 +21,7 @@ type verifyCmd struct {
 	Request string `arg:"" optional:"" placeholder:"FILE" help:"The request as it was written down: a raw HTTP dump, curl -v, a curl command or a HAR file; - is stdin."`
 
 	Source  string            `placeholder:"ID" help:"Take gateway, secrets and URL from this source of the configuration, and try the secrets of its others too."`
-	Gateway string            `placeholder:"NAME" help:"The gateway; paidonce gateways lists them."`
+	Gateway string            `placeholder:"NAME" help:"The gateway (paidonce gateways lists them), or the name of a scheme that others use too: svix, lithic, wise."`
 	Secret  []string          `sep:"none" placeholder:"SECRET" help:"A secret to verify with; $$NAME is read from the environment, file:PATH from a file. Repeatable."`
 	Other   map[string]string `mapsep:"none" placeholder:"LABEL=SECRET" help:"A secret that may have signed it by mistake (the one before, that of test mode). Repeatable."`
 	Mode    string            `enum:",live,test" default:"" placeholder:"MODE" help:"The mode of the secrets, live or test."`
@@ -46,19 +46,14 @@ Examples:
 
 // Run runs the command.
 func (c verifyCmd) Run(e *env) error {
-	in, source, g, err := c.input(e)
+	in, source, err := c.input(e)
 	if err != nil {
 		return err
 	}
-	f := diagnose.Finding{}
-	switch {
-	case g.Scheme == "":
-		return usage("%s signs nothing, so there is nothing to verify: its API is asked about every delivery (paidonce gateways %s)", g.Title, g.Name)
-	case len(in.Secrets) == 0 && len(in.Others) == 0:
+	if len(in.Secrets) == 0 && len(in.Others) == 0 {
 		return usage("verify needs a secret: --secret or --source")
-	default:
-		f = diagnose.Diagnose(in)
 	}
+	f := diagnose.Diagnose(in)
 	if f.Verified && source.Basic != "" {
 		if err := signature.CheckBasic(in.Request.Header, source.Basic); err != nil {
 			f = diagnose.Finding{Cause: "basic", Sentence: "The signature verifies, and the Basic credentials of the delivery are missing or others than the source's: set them at the gateway."}
@@ -81,51 +76,32 @@ func (c verifyCmd) Run(e *env) error {
 }
 
 // input gathers what is known about the delivery.
-func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, g *gateway.Gateway, err error) {
+func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, err error) {
 	r, err := c.request(e)
 	if err != nil {
-		return in, source, nil, err
+		return in, source, err
 	}
+	scheme := c.Gateway
 	if c.Source != "" {
 		cfg, err := e.loadAccounts()
 		if err != nil {
-			return in, source, nil, err
+			return in, source, err
 		}
+		var g *gateway.Gateway
 		if source, g, err = sourceOf(cfg, c.Source); err != nil {
-			return in, source, nil, err
+			return in, source, err
 		}
-		if c.Gateway != "" && c.Gateway != g.Name {
-			return in, source, nil, usage("the source %s is one of gateway %s, not %s", source.ID, g.Name, c.Gateway)
+		if scheme != "" && scheme != g.Name {
+			return in, source, usage("the source %s is one of gateway %s, not %s", source.ID, g.Name, scheme)
 		}
-		in.Secrets, in.Mode, in.Others = g.LiveSecrets(source), source.Mode, othersOf(cfg, g, source)
-	} else {
-		if c.Gateway == "" {
-			return in, source, nil, usage("verify needs --gateway or --source")
-		}
-		var ok bool
-		if g, ok = gateway.Lookup(c.Gateway); !ok {
-			return in, source, nil, usage("there is no gateway %q; paidonce gateways lists them", c.Gateway)
-		}
-		source = gateway.Source{Gateway: g.Name}
+		scheme, in.Secrets, in.Mode, in.Others = g.Name, g.LiveSecrets(source), source.Mode, othersOf(cfg, g, source)
 	}
-	for _, text := range c.Secret {
-		secret, err := e.secret(text)
-		if err != nil {
-			return in, source, g, err
-		}
-		in.Secrets = append(in.Secrets, secret)
+	if in.Scheme, err = schemeOf(scheme); err != nil {
+		return in, source, err
 	}
-	for _, label := range slices.Sorted(maps.Keys(c.Other)) {
-		secret, err := e.secret(c.Other[label])
-		if err != nil {
-			return in, source, g, err
-		}
-		in.Others = append(in.Others, diagnose.Labelled{Label: label, Secret: secret, Mode: modeIn(label)})
+	if err := c.secrets(e, &in); err != nil {
+		return in, source, err
 	}
-	if c.Mode != "" {
-		in.Mode = c.Mode
-	}
-	in.Scheme, _ = signature.Lookup(g.Scheme)
 	in.Now = c.At
 	if in.Now.IsZero() {
 		in.Now = e.now()
@@ -139,8 +115,56 @@ func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, g *g
 			in.Request.Query = q
 		}
 	}
-	in.Templates = templates(g, source)
-	return in, source, g, nil
+	if g, ok := gateway.Lookup(scheme); ok {
+		in.Templates = templates(g, source)
+	}
+	return in, source, nil
+}
+
+// alsoCalled are other names of schemes.
+var alsoCalled = map[string]string{"svix": "standard", "lithic": "standard", "standardwebhooks": "standard"}
+
+// schemeOf finds the scheme of a gateway, or one by its own name.
+func schemeOf(name string) (*signature.Scheme, error) {
+	if name == "" {
+		return nil, usage("verify needs --gateway or --source")
+	}
+	if other, ok := alsoCalled[name]; ok {
+		name = other
+	}
+	if g, ok := gateway.Lookup(name); ok {
+		if g.Scheme == "" {
+			return nil, usage("%s signs nothing, so there is nothing to verify: its API is asked about every delivery (paidonce gateways %s)", g.Title, g.Name)
+		}
+		name = g.Scheme
+	}
+	scheme, ok := signature.Lookup(name)
+	if !ok {
+		return nil, usage("there is no gateway %q; paidonce gateways lists them", name)
+	}
+	return scheme, nil
+}
+
+// secrets adds those of the command line.
+func (c verifyCmd) secrets(e *env, in *diagnose.Input) error {
+	for _, text := range c.Secret {
+		secret, err := e.secret(text)
+		if err != nil {
+			return err
+		}
+		in.Secrets = append(in.Secrets, secret)
+	}
+	for _, label := range slices.Sorted(maps.Keys(c.Other)) {
+		secret, err := e.secret(c.Other[label])
+		if err != nil {
+			return err
+		}
+		in.Others = append(in.Others, diagnose.Labelled{Label: label, Secret: secret, Mode: modeIn(label)})
+	}
+	if c.Mode != "" {
+		in.Mode = c.Mode
+	}
+	return nil
 }
 
 // modeIn reads the mode off a label that a person chose.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -134,7 +136,13 @@ func TestVerifyNamesWhatIsBroken(t *testing.T) {
 		{"URL scheme", "square", square, func(d *dumped) { d.args[5] = "http://shop.example/webhooks/square" }, "of the other scheme"},
 		{"URL host", "square", square, func(d *dumped) { d.args[5] = "https://www.shop.example/webhooks/square" }, "without www."},
 		{"URL slash", "square", square, func(d *dumped) { d.args[5] += "/" }, "the slash at its end"},
-		{"id case", "mercadopago", mp, func(d *dumped) { d.url = strings.ReplaceAll(d.url, mpID, strings.ToLower(mpID)) }, "upper or lower case"},
+		{"id case", "mercadopago", mp, func(d *dumped) {
+			// Signed as it was, and lower-cased on its way.
+			mac := hmac.New(sha256.New, []byte(mp))
+			fmt.Fprintf(mac, "id:%s;request-id:r1;ts:%d;", mpID, now.Unix())
+			d.header = http.Header{"X-Request-Id": {"r1"}, "X-Signature": {fmt.Sprintf("ts=%d,v1=%x", now.Unix(), mac.Sum(nil))}}
+			d.url = "/webhooks/mp?data.id=" + strings.ToLower(mpID) + "&type=order"
+		}, "upper or lower case"},
 		{"no signature", "paystack", "sk_test_verify_only", func(d *dumped) { d.header = http.Header{} }, "The signature is not there"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
