@@ -3,6 +3,7 @@ package gateway
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,3 +232,13 @@ func (r *reader) money(pointer, cur string, read func(value, string) (int64, err
 
 // own says what the payment's own amount is.
 func (r *reader) own(m order.Amount) { r.Own = &m }
+
+// account says that an event is of another account than the source's
+// merchant_accounts, where the source names any.
+func (r *reader) account(pointer string) order.Misfit {
+	accounts := r.source.MerchantAccounts
+	if text, _ := r.at(pointer).name(); len(accounts) > 0 && !slices.Contains(accounts, text) {
+		return order.MisfitAccount
+	}
+	return ""
+}

@@ -1,7 +1,13 @@
 package gateway
 
 // all is the registry: a new gateway is a file of its own and a line here.
-var all = []*Gateway{Stripe, Adyen, Standard, MercadoPago}
+var all = []*Gateway{
+	Stripe,
+	Adyen,
+	Standard,
+	MercadoPago,
+	Razorpay,
+}
 
 // Lookup returns the gateway of that name, and reports whether there is one.
 func Lookup(name string) (*Gateway, bool) {
