@@ -99,6 +99,10 @@ func (g *Gateway) Deliver(s Source, body []byte, id string, now time.Time) (Deli
 		secret = g.Remote.Secret(s, secret)
 	}
 	opt := signature.SignOptions{ID: id, URL: s.PublicURL}
+	if g.Remote != nil && g.Remote.Example != nil {
+		ref, _ := g.Remote.Example(s)
+		opt.CertURL, opt.KeyID = ref.URL, ref.ID
+	}
 	if g.SignQuery != nil {
 		query, err := g.SignQuery(s, body)
 		if err != nil {

@@ -104,6 +104,7 @@ func (d *draft) refer(s Source, doc value) {
 
 // done is the event, once everything was read.
 func (d *draft) done() []order.Event {
+	d.Payment = distinct(d.Payment)
 	if !d.broken() && d.Ignored == "" && d.Fetch == "" && len(d.Facts) == 0 {
 		d.Ignored = NoFact
 	}

@@ -7,6 +7,7 @@ var all = []*Gateway{
 	Standard,
 	MercadoPago,
 	Razorpay,
+	PayPal,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.

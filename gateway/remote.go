@@ -17,8 +17,14 @@ type Remote struct {
 	// Ask, if not nil, makes the call that has the gateway itself verify the
 	// delivery, for sources that want that instead of Key; ok is false for all
 	// others. Answered reads the answer: nil, or a *signature.Error.
-	Ask      func(Source, Delivery) (call Call, ok bool, err error)
+	Ask func(Source, Delivery) (call Call, ok bool, err error)
+	// Any other error means that the answer says nothing: nobody knows.
 	Answered func(Answer) error
+
+	// Example says where a receiver finds the public key of a source of
+	// [Gateway].Example, which deliveries that are made name, and what is there:
+	// simulators serve it.
+	Example func(Source) (KeyRef, []byte)
 }
 
 // BaseURL is where the source's API is asked, without a slash at the end.

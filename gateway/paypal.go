@@ -1,0 +1,218 @@
+package gateway
+
+import (
+	"crypto/x509"
+	_ "embed" // the example's keys
+	"encoding/pem"
+	"strings"
+	"time"
+
+	"github.com/paidonce/paidonce/order"
+)
+
+// PayPal maps webhook events of PayPal's REST API, of both versions of its
+// payments. Its rules:
+//
+//   - A payment is a capture (of version 1: a sale). An authorisation is a payment
+//     of its own, since several captures may be made of it, and a checkout order
+//     too may have several.
+//   - CHECKOUT.ORDER.APPROVED says that the buyer agreed. No money has moved.
+//   - A refund names its capture by the link "up" (version 1: sale_id). Refunds
+//     come one by one and as the total that PayPal sends along. What PayPal took
+//     by itself (REVERSED) is not a refund that the merchant gave.
+//   - A dispute's money, if it is lost, comes as a reversal of its own too. It is
+//     decided by dispute_outcome; while it names none, the dispute stays open.
+//   - The reference is custom_id, else invoice_id (version 1: custom,
+//     invoice_number).
+//   - The signature is over a CRC-32 of the body, which is no cryptographic hash:
+//     whoever gets hold of the headers of one genuine delivery can make another
+//     body for them. So the signature itself is not kept with what is stored.
+//   - No byte of the body tells live from sandbox. webhook_id does, which is
+//     signed; and a live source takes no certificate of the sandbox.
+//
+// Types: https://developer.paypal.com/api/rest/webhooks/event-names/, objects:
+// https://github.com/paypal/paypal-rest-api-specifications (payments_payment_v2,
+// customer_disputes_v1).
+var PayPal = &Gateway{
+	Name:     "paypal",
+	Title:    "PayPal",
+	Docs:     "https://developer.paypal.com/api/rest/webhooks/",
+	Scheme:   "paypal",
+	Evidence: Solid,
+	Manual: Manual{
+		Secret:   "There is none. Developer Dashboard → Apps & Credentials → the app → Webhooks shows the **Webhook ID**, which is signed along; PayPal's certificate is fetched from its own host.",
+		EventID:  "`id` (`WH-…`), the same over all tries; the transmission id is another one each time.",
+		Retries:  "Up to 25 times over three days.",
+		Ordering: "None is promised.",
+		Notes: "The signature covers a CRC-32 of the body only: treat the `PAYPAL-*` headers of a delivery as secrets. " +
+			"Events of the webhooks simulator cannot be verified with `verify_by: api`. " +
+			"Subscribe to `PAYMENT.*` and `CUSTOMER.DISPUTE.*`. " +
+			"Not confirmed: the deadline, and which object `PAYMENT.SALE.REVERSED` of version 1 carries (one that names no sale is quarantined).",
+	},
+	Covers: Coverage{Of: "body", Fields: []string{"Paypal-Transmission-Id", "Paypal-Transmission-Time"}},
+	// PayPal names none; this is what senders usually wait.
+	Deadline: 10 * time.Second,
+	KeepHeaders: []string{
+		"Content-Type", "User-Agent", "Paypal-Transmission-Id", "Paypal-Transmission-Time", "Paypal-Cert-Url", "Paypal-Auth-Algo",
+	},
+	Options: append([]Option{
+		{"webhook_id", true, "PayPal's id of the endpoint, as the dashboard shows it"},
+		{"root_pem", false, "certificates in PEM: the only roots that PayPal's certificate may chain to. Default: the system's"},
+		{"verify_by", false, "`certificate` (default), or `api`: ask PayPal about every delivery"},
+		{"client_id", false, "of the app, for `verify_by: api`"},
+		{"client_secret", false, "of the app, for `verify_by: api`"},
+		optionSigningKeys,
+	}, optionsAPI...),
+	CheckMore: checkPayPal,
+	Parse:     parsePayPal,
+	Remote:    &paypalRemote,
+	Types:     func(Source) []Type { return paypalNames() },
+	Sample:    samplePayPal,
+	Example: func(seed string) Source {
+		return Source{
+			Gateway: "paypal", Mode: Test, WebhookID: "EXAMPLE" + derive(10, "paypal", seed),
+			RootPEM: paypalExampleRoot, SigningKeys: []string{paypalExampleKey},
+		}
+	},
+}
+
+// The example's keys: see example/README.md.
+var (
+	//go:embed example/paypal-root.pem
+	paypalExampleRoot string
+	//go:embed example/paypal-cert.pem
+	paypalExampleCert string
+	//go:embed example/paypal-key.pem
+	paypalExampleKey string
+)
+
+// paypalTypes are the types that are mapped.
+var paypalTypes = []paypalType{
+	{"PAYMENT.AUTHORIZATION.CREATED", "money is authorised and can be captured", (*paypalEvent).authorized},
+	{"PAYMENT.AUTHORIZATION.VOIDED", "an authorisation was voided, or ran out", (*paypalEvent).voided},
+	{"PAYMENT.CAPTURE.PENDING", "a capture is on its way", paypalCapture(order.StatusPending, order.StatusProcessing)},
+	{"PAYMENT.CAPTURE.COMPLETED", "the money was captured", paypalCapture(order.StatusOK, "")},
+	{"PAYMENT.CAPTURE.DECLINED", "a capture was declined", paypalCapture(order.StatusDenied, order.StatusFailed)},
+	{"PAYMENT.CAPTURE.DENIED", "a capture was denied", paypalCapture(order.StatusDenied, order.StatusFailed)},
+	{"PAYMENT.CAPTURE.REFUNDED", "a capture was refunded, in part or in full", paypalRefund(order.StatusOK, false)},
+	{"PAYMENT.CAPTURE.REVERSED", "PayPal took a captured payment back", paypalRefund(order.StatusOK, true)},
+	{"PAYMENT.REFUND.PENDING", "a refund is on its way", paypalRefund(order.StatusPending, false)},
+	{"PAYMENT.REFUND.FAILED", "a refund failed", paypalRefund(order.StatusFailed, false)},
+	{"PAYMENT.SALE.PENDING", "a sale (version 1) is on its way", paypalCapture(order.StatusPending, order.StatusProcessing)},
+	{"PAYMENT.SALE.COMPLETED", "a sale (version 1) was paid", paypalCapture(order.StatusOK, "")},
+	{"PAYMENT.SALE.DENIED", "a sale (version 1) was denied", paypalCapture(order.StatusDenied, order.StatusFailed)},
+	{"PAYMENT.SALE.REFUNDED", "a sale (version 1) was refunded, in part or in full", paypalRefund(order.StatusOK, false)},
+	{"PAYMENT.SALE.REVERSED", "PayPal took a sale (version 1) back", paypalRefund(order.StatusOK, true)},
+	{"CUSTOMER.DISPUTE.CREATED", "the buyer disputes a payment", (*paypalEvent).dispute},
+	{"CUSTOMER.DISPUTE.UPDATED", "a dispute changed", (*paypalEvent).dispute},
+	{"CUSTOMER.DISPUTE.RESOLVED", "a dispute was decided", (*paypalEvent).dispute},
+}
+
+// paypalSilent are types that are known to say nothing of money: what was
+// approved or completed as an order tells its captures in events of their own.
+var paypalSilent = map[string]bool{
+	"CHECKOUT.ORDER.APPROVED": true, "CHECKOUT.ORDER.COMPLETED": true, "CHECKOUT.ORDER.SAVED": true,
+	"CHECKOUT.PAYMENT-APPROVAL.REVERSED": true,
+}
+
+type paypalType struct {
+	name, meaning string
+	facts         func(*paypalEvent)
+}
+
+var paypalTypeOf = func() map[string]*paypalType {
+	m := make(map[string]*paypalType, len(paypalTypes))
+	for i := range paypalTypes {
+		m[paypalTypes[i].name] = &paypalTypes[i]
+	}
+	return m
+}()
+
+func paypalNames() []Type {
+	types := make([]Type, len(paypalTypes))
+	for i, t := range paypalTypes {
+		types[i] = Type{t.name, t.meaning}
+	}
+	return types
+}
+
+func parsePayPal(s Source, d Delivery) ([]order.Event, error) {
+	doc, fault := parseJSON(d.Body)
+	if fault != nil {
+		return nil, fault
+	}
+	top, err := doc.members([]string{"id", "event_type", "create_time", "resource"})
+	if err != nil {
+		return nil, parseError("duplicate_key", "%v", err)
+	}
+	id, ok := top.get("id").text()
+	if !ok {
+		return nil, parseError("no_event_id", "id is missing or no plain text")
+	}
+	e := &paypalEvent{draft: draft{order.Event{ID: id, Type: unreadableType, At: rfc3339(top.get("create_time"))}}}
+	name, ok := top.get("event_type").kind()
+	if !ok {
+		e.fail("event_type is missing or no plain text")
+		return e.done(), nil
+	}
+	e.Type = name
+	t, known := paypalTypeOf[name]
+	if !known {
+		e.Ignored = UnknownType
+		if paypalSilent[name] {
+			e.Ignored = NoFact
+		}
+		return e.done(), nil
+	}
+	e.o = e.members(top.get("resource"), "resource", paypalFields...)
+	t.facts(e)
+	e.refer(s, doc)
+	events := e.done()
+	for _, other := range e.others {
+		other.refer(s, doc)
+		events = append(events, other.done()...)
+	}
+	return events, nil
+}
+
+func checkPayPal(c *Checker) {
+	s := c.s
+	if s.WebhookID != "" && (!isName(s.WebhookID) || strings.ContainsAny(s.WebhookID, ":| ")) {
+		c.add("webhook_id", "is no id of a webhook")
+	}
+	switch s.VerifyBy {
+	case "", verifyByCertificate:
+		if s.ClientID != "" || s.ClientSecret != "" {
+			c.add("client_id", "and client_secret are for verify_by: api; take them out")
+		}
+	case verifyByAPI:
+		if s.ClientID == "" || s.ClientSecret == "" {
+			c.add("client_id", "and client_secret are needed for verify_by: api")
+		}
+		if s.RootPEM != "" {
+			c.add("root_pem", "is not used with verify_by: api; take it out")
+		}
+	default:
+		c.add("verify_by", "must be certificate or api")
+	}
+	if s.RootPEM == "" {
+		return
+	}
+	n := 0
+	for rest := []byte(s.RootPEM); ; n++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			if strings.TrimSpace(string(rest)) != "" || n == 0 {
+				c.add("root_pem", "is not certificates in PEM, which begin with -----BEGIN CERTIFICATE-----")
+			}
+			return
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
+			c.add("root_pem", "holds something that is no certificate")
+			return
+		}
+		if example, _ := pem.Decode([]byte(paypalExampleRoot)); s.Mode == Live && string(block.Bytes) == string(example.Bytes) {
+			c.add("root_pem", "is the root of our example, whose keys everybody has; take it out")
+		}
+	}
+}

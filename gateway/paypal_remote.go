@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/paidonce/paidonce/signature"
+)
+
+// Values of [Source].VerifyBy.
+const (
+	verifyByCertificate = "certificate"
+	verifyByAPI         = "api"
+)
+
+var paypalRemote = Remote{
+	Live: "https://api-m.paypal.com",
+	Test: "https://api-m.sandbox.paypal.com",
+	Key:  paypalKey,
+	Secret: func(s Source, key string) string {
+		return s.WebhookID + ":" + key
+	},
+	Ask:      askPayPal,
+	Answered: answeredPayPal,
+	Example: func(s Source) (KeyRef, []byte) {
+		host := "https://api.sandbox.paypal.com"
+		if s.Mode == Live {
+			host = paypalLiveHost
+		}
+		return KeyRef{URL: host + "/v1/notifications/certs/CERT-example", CommonName: paypalName}, []byte(paypalExampleCert)
+	},
+}
+
+const (
+	paypalLiveHost = "https://api.paypal.com"
+
+	// paypalName is what the common name of PayPal's certificates ends with, as
+	// https://github.com/paypal/PayPal-Python-SDK checks it.
+	paypalName = ".paypal.com"
+)
+
+// paypalKey is where the certificate of a delivery is. A URL that is not exactly
+// one of PayPal's own is refused before anybody calls it.
+func paypalKey(s Source, d Delivery) (KeyRef, error) {
+	at, err := signature.PayPalCertURL(d.Header)
+	if err != nil {
+		return KeyRef{}, err
+	}
+	if s.Mode == Live && !strings.HasPrefix(at, paypalLiveHost+"/") {
+		return KeyRef{}, paypalRefusal(signature.Malformed, "the certificate is of the sandbox, and the source is live")
+	}
+	return KeyRef{URL: at, CommonName: paypalName}, nil
+}
+
+func paypalRefusal(reason signature.Reason, detail string) *signature.Error {
+	return &signature.Error{Scheme: "paypal", Reason: reason, Detail: detail}
+}
+
+// askPayPal has PayPal verify the delivery. The event must arrive as it came,
+// byte for byte, so it is put between the other fields as it is.
+// https://developer.paypal.com/docs/api/webhooks/v1/#verify-webhook-signature_post
+func askPayPal(s Source, d Delivery) (Call, bool, error) {
+	if s.VerifyBy != verifyByAPI {
+		return Call{}, false, nil
+	}
+	if _, err := paypalKey(s, d); err != nil {
+		return Call{}, true, err
+	}
+	if !json.Valid(d.Body) {
+		return Call{}, true, paypalRefusal(signature.Malformed, "the body is not JSON")
+	}
+	ask := map[string]string{"webhook_id": s.WebhookID}
+	for field, name := range map[string]string{
+		"auth_algo": "Paypal-Auth-Algo", "cert_url": "Paypal-Cert-Url", "transmission_id": "Paypal-Transmission-Id",
+		"transmission_sig": "Paypal-Transmission-Sig", "transmission_time": "Paypal-Transmission-Time",
+	} {
+		values := valuesOf(d.Header, name)
+		switch {
+		case len(values) == 0 || values[0] == "":
+			return Call{}, true, paypalRefusal(signature.Missing, "no "+strings.ToUpper(name))
+		case len(values) > 1:
+			return Call{}, true, paypalRefusal(signature.Ambiguous, "more than one "+strings.ToUpper(name))
+		}
+		ask[field] = values[0]
+	}
+	text, err := json.Marshal(ask)
+	if err != nil {
+		return Call{}, true, err
+	}
+	body := append(bytes.TrimSuffix(text, []byte("}")), `,"webhook_event":`...)
+	body = append(append(body, d.Body...), '}')
+	return Call{
+		Method: http.MethodPost, Path: "/v1/notifications/verify-webhook-signature", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Grant: &Call{
+			Method: http.MethodPost, Path: "/v1/oauth2/token", Body: []byte("grant_type=client_credentials"),
+			Header: http.Header{
+				"Content-Type":  {"application/x-www-form-urlencoded"},
+				"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(s.ClientID+":"+s.ClientSecret))},
+			},
+		},
+	}, true, nil
+}
+
+// answeredPayPal: what is neither of the two documented words says nothing about
+// the delivery, and is no *signature.Error.
+func answeredPayPal(a Answer) error {
+	doc, fault := parseJSON(a.Body)
+	if fault != nil {
+		return fault
+	}
+	o, err := doc.members([]string{"verification_status"})
+	if err != nil {
+		return err
+	}
+	switch o.get("verification_status").Str {
+	case "SUCCESS":
+		return nil
+	case "FAILURE":
+		return paypalRefusal(signature.Mismatch, "PayPal says that it did not sign this")
+	}
+	return errors.New("the answer has no verification_status")
+}
+
+// valuesOf returns all values of a header, however its name is spelt.
+func valuesOf(h http.Header, name string) []string {
+	var all []string
+	for key, values := range h {
+		if strings.EqualFold(key, name) {
+			all = append(all, values...)
+		}
+	}
+	return all
+}
