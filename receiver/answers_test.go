@@ -365,7 +365,12 @@ func TestRealGateways(t *testing.T) {
 	t.Parallel()
 	for _, g := range gateway.All() {
 		src, ok := realSources[g.Name]
-		require.True(t, ok, "a source for %s", g.Name)
+		if !ok {
+			src = g.Example("receiver")
+		}
+		if g.Remote != nil || g.Parse == nil {
+			continue // they need the network: a key to verify with, an answer to read
+		}
 		src.ID, src.Account, src.Gateway, src.Mode = g.Name, "acme", g.Name, gateway.Live
 		ing := &ledger{}
 		rc, err := receiver.New(func(string) (gateway.Source, bool) { return src, true }, ing,
@@ -391,6 +396,7 @@ func TestRealGateways(t *testing.T) {
 	}
 }
 
+// realSources are those that differ from the examples of their gateways.
 var realSources = map[string]gateway.Source{
 	"stripe": {Secrets: []string{secret}},
 	"adyen":  {HMACKeys: []string{strings.Repeat("0123456789abcdef", 4)}, Basic: basic, MerchantAccounts: []string{"Acme"}},
