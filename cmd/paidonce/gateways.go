@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/manual"
 )
 
 type gatewaysCmd struct {
-	Name string `arg:"" optional:"" help:"Show one gateway, with the types of event that it understands."`
+	Name string `arg:"" optional:"" help:"Show one gateway: how it signs, what to set up, and what its types of event mean."`
 	JSON bool   `help:"Print JSON."`
 }
 
@@ -18,30 +20,26 @@ func (gatewaysCmd) Help() string {
     paidonce gateways stripe`
 }
 
-// gatewayRecord is a gateway as it is shown.
-type gatewayRecord struct {
-	Name   string         `json:"name"`
-	Title  string         `json:"title"`
-	Covers string         `json:"signature_covers"`
-	Docs   string         `json:"docs"`
-	Types  []gateway.Type `json:"types,omitempty"`
-}
-
 // Run runs the command.
 func (c gatewaysCmd) Run(e *env) error {
 	if c.Name != "" {
 		return c.one(e)
 	}
-	var records []gatewayRecord
+	var pages []manual.Page
 	var rows [][]string
 	for _, g := range gateway.All() {
-		records = append(records, gatewayRecord{Name: g.Name, Title: g.Title, Covers: g.Covers.String(), Docs: g.Docs})
-		rows = append(rows, []string{g.Name, g.Title, g.Docs})
+		page, err := manual.Of(g)
+		if err != nil {
+			return err
+		}
+		pages = append(pages, page)
+		covers, _, _ := strings.Cut(page.Covers, "(")
+		rows = append(rows, []string{g.Name, g.Title, string(g.Evidence), covers, cond(page.Asked != "", "yes", ""), g.Docs})
 	}
 	if c.JSON {
-		return e.printJSON(records)
+		return e.printJSON(pages)
 	}
-	table(e.stdout, []string{"NAME", "GATEWAY", "DOCUMENTATION"}, rows)
+	table(e.stdout, []string{"NAME", "GATEWAY", "EVIDENCE", "COVERS", "ASKED", "DOCUMENTATION"}, rows)
 	return nil
 }
 
@@ -50,19 +48,28 @@ func (c gatewaysCmd) one(e *env) error {
 	if !ok {
 		return usage("there is no gateway %q; paidonce gateways lists them", c.Name)
 	}
-	types := g.Types(gateway.Source{Gateway: g.Name})
-	if c.JSON {
-		return e.printJSON(gatewayRecord{Name: g.Name, Title: g.Title, Covers: g.Covers.String(), Docs: g.Docs, Types: types})
+	page, err := manual.Of(g)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(e.stdout, "%s (%s)\nThe signature covers: %s\nDocumentation: %s\n\n", g.Title, g.Name, g.Covers, g.Docs)
-	if len(types) == 0 {
+	if c.JSON {
+		return e.printJSON(page)
+	}
+	fmt.Fprintln(e.stdout, page.Text())
+	var rows [][]string
+	for _, o := range page.Options {
+		rows = append(rows, []string{o.Name, cond(o.Required, "required", ""), strings.ReplaceAll(o.Help, "`", "")})
+	}
+	table(e.stdout, []string{"OPTION", "", "IS"}, rows)
+	fmt.Fprintln(e.stdout)
+	if g.Name == gateway.Standard.Name {
 		fmt.Fprintln(e.stdout, "What its types of event mean is configured for each source: map.facts.")
 		return nil
 	}
-	var rows [][]string
-	for _, t := range types {
-		rows = append(rows, []string{t.Name, t.Meaning})
+	rows = nil
+	for _, t := range page.Types {
+		rows = append(rows, []string{t.Name, t.Meaning, strings.Join(t.Facts, "; ")})
 	}
-	table(e.stdout, []string{"TYPE", "MEANS"}, rows)
+	table(e.stdout, []string{cond(page.Always, "STATE", "TYPE"), "MEANS", "FACTS"}, rows)
 	return nil
 }
