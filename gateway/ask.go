@@ -99,9 +99,6 @@ type number string
 // MarshalJSON writes the digits as they are.
 func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 
-// ownPath leaves a path of [SampleRequest].Set as it is.
-func ownPath(path string) string { return path }
-
 // digits makes n digits out of what they are derived from, the first not 0.
 func digits(n int, from ...string) string {
 	var out strings.Builder

@@ -21,7 +21,7 @@ func sampleMercado(r SampleRequest) ([]byte, error) {
 		"id": idValue(id), "live_mode": m.Mode == Live, "type": m.object.Kind, "date_created": m.At.Format(mercadoTime),
 		"user_id": 44444001, "application_id": "1230001", "api_version": "v1", "action": m.object.Kind + ".updated",
 		"data": fields{"id": m.object.ID},
-	}, r.Set, ownPath)
+	}, r.Set, same)
 }
 
 // mercadoSample is what a notification and the API's answer have in common.
@@ -95,7 +95,7 @@ func mercadoAnswer(r SampleRequest) (Object, []byte, error) {
 	if m.Reference != "" {
 		answer["external_reference"] = m.Reference
 	}
-	body, err := render(answer, r.Set, ownPath)
+	body, err := render(answer, r.Set, same)
 	return m.object, body, err
 }
 

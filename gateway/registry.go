@@ -6,6 +6,7 @@ var all = []*Gateway{
 	Adyen,
 	Standard,
 	MercadoPago,
+	Shopify,
 	Razorpay,
 	PayPal,
 }
