@@ -9,6 +9,7 @@ var all = []*Gateway{
 	Shopify,
 	Razorpay,
 	PayPal,
+	DLocal,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.

@@ -23,3 +23,16 @@ func localTime(v value, layout, zone string) time.Time {
 	}
 	return t.UTC()
 }
+
+// isoTime reads a time in RFC 3339, also with a zone that lacks its colon
+// ("2026-01-01T09:00:00.000+0000"); the zero time if it is none.
+func isoTime(v value) time.Time {
+	if t := rfc3339(v); !t.IsZero() {
+		return t
+	}
+	t, err := time.Parse("2006-01-02T15:04:05Z0700", v.Str)
+	if err != nil || t.Year() < 1970 {
+		return time.Time{}
+	}
+	return t.UTC()
+}

@@ -1,11 +1,13 @@
 package config_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/config"
 )
 
@@ -44,8 +46,8 @@ func TestProblems(t *testing.T) {
 		{"AccountName", "accounts: {Shop: {}}\n", "paidonce.yaml:1:12: accounts.Shop: is not a name for an account; use 1 to 64 of a-z, 0-9, _, . and -, beginning with a letter or digit"},
 		{"SourceNamedAPI", strings.Replace(source(goodStripe), "pay:", "api:", 1), "paidonce.yaml:4:7: accounts.shop.sources.api: the id api is taken by the program's own API; choose another"},
 		{"SourceTwice", source(goodStripe) + strings.Replace(strings.TrimPrefix(source(goodStripe), "accounts:\n"), "shop", "store", 1), "paidonce.yaml:10:7: accounts.store.sources.pay: the id pay is taken by accounts.shop.sources.pay; ids of sources are unique over all accounts, because they stand in the URL"},
-		{"NoGateway", source("mode: live"), "paidonce.yaml:4:7: accounts.shop.sources.pay: has no gateway; known: adyen, standard, stripe"},
-		{"UnknownGateway", source("gateway: strype\nsecrets: [abcdefgh]"), `paidonce.yaml:5:9: accounts.shop.sources.pay.gateway: there is no gateway "strype"; known: adyen, standard, stripe`},
+		{"NoGateway", source("mode: live"), "paidonce.yaml:4:7: accounts.shop.sources.pay: has no gateway; known: " + known()},
+		{"UnknownGateway", source("gateway: strype\nsecrets: [abcdefgh]"), `paidonce.yaml:5:9: accounts.shop.sources.pay.gateway: there is no gateway "strype"; known: ` + known()},
 		{"KeyInTheClear", "accounts: {shop: {api_keys: [{name: a, sha256: pk_live_5ecret, roles: [read]}]}}\n", "paidonce.yaml:1:40: accounts.shop.api_keys[0].sha256: must be the SHA-256 of the key as 64 hexadecimal digits, never the key: printf %s KEY | sha256sum"},
 		{"NoRole", "accounts: {shop: {api_keys: [{name: a, sha256: " + keySum + "}]}}\n", "paidonce.yaml:1:30: accounts.shop.api_keys[0]: has no roles; give it read, write or both"},
 		{"UnknownRole", "accounts: {shop: {api_keys: [{name: a, sha256: " + keySum + ", roles: [root]}]}}\n", `paidonce.yaml:1:114: accounts.shop.api_keys[0].roles: there is no role "root"; roles are read and write`},
@@ -180,4 +182,14 @@ accounts:
 		"paidonce.yaml:1:1", "paidonce.yaml:2:7", "paidonce.yaml:4:3", "paidonce.yaml:7:44", "paidonce.yaml:9:13", "paidonce.yaml:10:7",
 		"PAIDONCE_POOL_SERVE",
 	}, where)
+}
+
+// known lists the gateways as a person reads them.
+func known() string {
+	var names []string
+	for _, g := range gateway.All() {
+		names = append(names, g.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
