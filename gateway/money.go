@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -108,6 +109,12 @@ func (x exponents) theirs(n int64, cur string) (int64, error) {
 		n /= 10
 	}
 	return n, nil
+}
+
+// theirsText is the reverse of textAmount.
+func (x exponents) theirsText(n int64, cur string) (string, error) {
+	n, err := x.theirs(n, cur)
+	return strconv.FormatInt(n, 10), err
 }
 
 // decimal reads an amount in major units, a JSON text or the digits of a JSON

@@ -52,6 +52,8 @@ var (
 
 	optionAccounts = Option{"merchant_accounts", false, "the gateway's ids of the accounts that are ours; events of another are flagged and never counted. Default: all that are signed"}
 
+	optionTolerance = Option{"tolerance", false, "how far the time in a signature may be from now, like 30m for a queue in between. Default: 5m"}
+
 	optionAccessToken = Option{"access_token", true, "what the gateway's API is asked with"}
 
 	optionsAPI = []Option{

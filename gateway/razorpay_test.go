@@ -71,7 +71,9 @@ func TestRazorpayFlows(t *testing.T) {
 func TestRazorpayIDs(t *testing.T) {
 	t.Parallel()
 	s := sourceNamed(t, "razorpay")
-	ev := func(typ string, at int, set map[string]string) order.Event { return step{typ: typ, at: at, set: set}.event(t, s) }
+	ev := func(typ string, at int, set map[string]string) order.Event {
+		return step{typ: typ, at: at, set: set}.event(t, s)
+	}
 	first := ev("payment.captured", 0, nil)
 	require.Equal(t, "payment.captured:"+first.Payment[0]+":1767258000", first.ID)
 	require.Equal(t, first.ID, ev("payment.captured", 0, set(razorpayPayment+"amount", "1")).ID, "other facts of one event: flagged where they are stored")

@@ -10,6 +10,7 @@ var all = []*Gateway{
 	Razorpay,
 	PayPal,
 	DLocal,
+	Paddle,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
