@@ -224,14 +224,14 @@ func (c *Client) send(ctx context.Context, t target, s gateway.Source, u *url.UR
 		req.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	if req.Header.Get("User-Agent") == "" {
-		req.Header.Set("User-Agent", "Paidonce (+https://github.com/paidonce/paidonce)")
+		req.Header.Set("User-Agent", userAgent)
 	}
 	client := c.public
 	if s.APIAllowPrivate {
 		client = c.private
 	}
 	began := c.opts.Elapsed()
-	body, bad := c.exchange(ctx, client, req, t)
+	body, bad := c.exchange(ctx, client, req, t, c.opts.MaxBody)
 	c.metrics.took(t.gateway, c.opts.Elapsed()-began)
 	c.metrics.done(t.gateway, bad)
 	c.report(s, u.Host, bad)
@@ -240,6 +240,8 @@ func (c *Client) send(ctx context.Context, t target, s gateway.Source, u *url.UR
 	}
 	return body, nil
 }
+
+const userAgent = "Paidonce (+https://github.com/paidonce/paidonce)"
 
 // report lets circuits and waits know how a call ended.
 func (c *Client) report(s gateway.Source, host string, e *Error) {

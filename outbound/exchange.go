@@ -28,8 +28,8 @@ const (
 	drained = 64 << 10
 )
 
-// exchange sends a request and reads its answer.
-func (c *Client) exchange(ctx context.Context, client *http.Client, req *http.Request, t target) ([]byte, *Error) {
+// exchange sends a request and reads its answer, up to limit bytes.
+func (c *Client) exchange(ctx context.Context, client *http.Client, req *http.Request, t target, limit int64) ([]byte, *Error) {
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, unanswered(ctx, t, err)
@@ -39,7 +39,7 @@ func (c *Client) exchange(ctx context.Context, client *http.Client, req *http.Re
 		_, _ = io.CopyN(io.Discard, resp.Body, drained)
 		return nil, e
 	}
-	return c.body(ctx, t, resp)
+	return readBody(ctx, t, resp, limit)
 }
 
 // refusal is what an answer other than 2xx means.
@@ -67,9 +67,9 @@ func (c *Client) refusal(t target, resp *http.Response) *Error {
 	return e
 }
 
-// body reads what an answer holds, unpacked, within bounds.
-func (c *Client) body(ctx context.Context, t target, resp *http.Response) ([]byte, *Error) {
-	limited := &io.LimitedReader{R: resp.Body, N: c.opts.MaxBody + 1}
+// readBody reads what an answer holds, unpacked, within bounds.
+func readBody(ctx context.Context, t target, resp *http.Response, limit int64) ([]byte, *Error) {
+	limited := &io.LimitedReader{R: resp.Body, N: limit + 1}
 	in := io.Reader(limited)
 	switch strings.ToLower(resp.Header.Get("Content-Encoding")) {
 	case "", "identity":
@@ -78,16 +78,16 @@ func (c *Client) body(ctx context.Context, t target, resp *http.Response) ([]byt
 		if err != nil {
 			return nil, unread(ctx, t, resp, err)
 		}
-		in = io.LimitReader(unpacked, c.opts.MaxBody+1)
+		in = io.LimitReader(unpacked, limit+1)
 	default:
 		return nil, &Error{Kind: Refused, Status: resp.StatusCode, gateway: t.gateway, text: "its answer is packed in a way we did not ask for"}
 	}
 	body, err := io.ReadAll(in)
 	switch {
-	case int64(len(body)) > c.opts.MaxBody || limited.N <= 0:
+	case int64(len(body)) > limit || limited.N <= 0:
 		return nil, &Error{
 			Kind: Refused, Status: resp.StatusCode, gateway: t.gateway,
-			text: fmt.Sprintf("its answer is larger than %d bytes", c.opts.MaxBody),
+			text: fmt.Sprintf("its answer is larger than %d bytes", limit),
 		}
 	case err != nil:
 		return nil, unread(ctx, t, resp, err)

@@ -2,7 +2,9 @@ package outbound_test
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -45,14 +47,18 @@ type host struct {
 func newHost(t *testing.T, answer http.HandlerFunc) *host {
 	t.Helper()
 	h := &host{answer: answer, roots: x509.NewCertPool()}
-	h.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.calls.Add(1)
 		h.mu.Lock()
 		answer := h.answer
 		h.mu.Unlock()
 		answer(w, r)
 	}))
-	h.roots.AddCert(h.Certificate())
+	root := newAuthority(t)
+	h.roots.AddCert(root.cert)
+	h.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{root.serverCertificate(t)}}
+	h.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	h.StartTLS()
 	t.Cleanup(h.Close)
 	return h
 }
