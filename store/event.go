@@ -38,6 +38,8 @@ const (
 	ReasonNoReference      = "no_reference"      // waiting: the payment belongs to no order yet
 	ReasonUnregistered     = "unregistered"      // waiting: the order is a stub
 	ReasonSourcePaused     = "source_paused"     // waiting: stored, not folded
+	ReasonNeedsFetch       = "needs_fetch"       // waiting, with ": kind/id": for the gateway to be asked about that object
+	ReasonFetched          = "fetched"           // no_change, with ": kind/id": it was asked, and the answer is an event of its own
 	ReasonUnknownOrder     = "unknown_order"     // ignored: on_unknown_order says so
 	ReasonModeMismatch     = "mode_mismatch"     // flagged: test event on a live source, or the reverse
 	ReasonAccountMismatch  = "account_mismatch"  // flagged: of another merchant account at the gateway
@@ -110,6 +112,7 @@ type meaning struct {
 	Command   *order.Command `json:"command,omitempty"`
 	Ignored   string         `json:"ignored,omitempty"`
 	Broken    string         `json:"broken,omitempty"`
+	Fetch     string         `json:"fetch,omitempty"`
 
 	OnUnknown OnUnknown `json:"on_unknown,omitempty"`
 }
@@ -117,7 +120,7 @@ type meaning struct {
 func meaningOf(e *Event) meaning {
 	return meaning{
 		Payment: e.Payment, Reference: e.Reference, Strength: e.Strength, Facts: e.Facts,
-		Own: e.Own, Command: e.Command, Ignored: e.Ignored, Broken: e.Broken,
+		Own: e.Own, Command: e.Command, Ignored: e.Ignored, Broken: e.Broken, Fetch: e.Fetch,
 	}
 }
 
@@ -168,12 +171,12 @@ func checkStorable(e *Event) error {
 		return errors.New("no account or source")
 	case e.ID == "":
 		return errors.New("no event id")
-	case len(e.ID) > 512 || len(e.Reference) > 512 || len(e.Type) > 256:
-		return errors.New("id, reference or type is longer than 512 (type: 256) bytes")
+	case len(e.ID) > 512 || len(e.Reference) > 512 || len(e.Type) > 256 || len(e.Fetch) > 512:
+		return errors.New("id, reference, type or object is longer than 512 (type: 256) bytes")
 	case reusedID.MatchString(e.ID):
 		return errors.New("the id ends in # and 32 hex digits, which is reserved")
 	}
-	texts := append([]string{e.ID, e.Type, e.Reference, e.Realm}, e.Payment...)
+	texts := append([]string{e.ID, e.Type, e.Reference, e.Realm, e.Fetch}, e.Payment...)
 	for _, t := range texts {
 		if !utf8.ValidString(t) || strings.IndexByte(t, 0) >= 0 {
 			return errors.New("invalid UTF-8 or a NUL character in an id, type or reference")
@@ -196,7 +199,9 @@ func checkStorable(e *Event) error {
 }
 
 // folds reports whether the event may touch payments and orders.
-func (it *item) folds() bool { return !it.Paused && it.Ignored == "" && it.Broken == "" }
+func (it *item) folds() bool {
+	return !it.Paused && it.Ignored == "" && it.Broken == "" && it.Fetch == ""
+}
 
 // parked is the outcome of an event that does not fold.
 func (it *item) parked() (Outcome, string) {
@@ -205,6 +210,8 @@ func (it *item) parked() (Outcome, string) {
 		return Quarantined, ReasonUnreadable + ": " + it.Broken
 	case it.Ignored != "":
 		return Ignored, it.Ignored
+	case it.Fetch != "":
+		return Waiting, ReasonNeedsFetch + ": " + it.Fetch
 	default:
 		return Waiting, ReasonSourcePaused
 	}

@@ -30,6 +30,35 @@ type DrainArgs struct {
 // Kind implements river.JobArgs.
 func (DrainArgs) Kind() string { return "drain" }
 
+// FetchQueue is the River queue of fetch jobs: calls to gateways never stand in the way of calls to merchants.
+const FetchQueue = "fetch"
+
+// FetchArgs asks a worker to ask about one object at a gateway. Like drain jobs they are plain and carry no more than a
+// name: the row in fetches decides what is done.
+type FetchArgs struct {
+	Account string `json:"account_id"`
+	Source  string `json:"source_id"`
+	Object  string `json:"object"`
+}
+
+// Kind implements river.JobArgs.
+func (FetchArgs) Kind() string { return "fetch" }
+
+// fetchJob is a fetch job that a transaction owes the queue; at zero means now.
+type fetchJob struct {
+	FetchArgs
+	at time.Time
+}
+
+// fetchAt is the job of a fetch at a time; see drainAt.
+func fetchAt(args FetchArgs, at, now time.Time) fetchJob {
+	j := fetchJob{FetchArgs: args}
+	if at.After(now) {
+		j.at = at
+	}
+	return j
+}
+
 // job is a drain job that a transaction owes the queue; at zero means now.
 type job struct {
 	DrainArgs
@@ -89,6 +118,23 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, jobs []job) error {
 	return nil
 }
 
+// enqueueFetches inserts fetch jobs in tx: one round trip, whatever their number.
+func (s *Store) enqueueFetches(ctx context.Context, tx pgx.Tx, jobs []fetchJob) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	params := make([]river.InsertManyParams, len(jobs))
+	for i, j := range jobs {
+		params[i] = river.InsertManyParams{Args: j.FetchArgs, InsertOpts: &river.InsertOpts{
+			Queue: FetchQueue, MaxAttempts: DrainMaxAttempts, ScheduledAt: j.at,
+		}}
+	}
+	if _, err := s.queue.InsertManyTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("enqueue %d fetch jobs: %w", len(jobs), err)
+	}
+	return nil
+}
+
 // bellInterval is the least time between two notifications of one process: workers poll as well, so the bell only
 // shortens the wait of an idle queue.
 const bellInterval = 25 * time.Millisecond
@@ -112,6 +158,11 @@ func (b *bell) rings(now time.Time) bool {
 }
 
 // queueBell tells listening workers, at commit, that a job is there. The topic and payload are River's.
-func queueBell(b *pgx.Batch) {
-	b.Queue(`SELECT pg_notify(current_schema() || '.river_insert', $1)`, `{"queue": "`+Queue+`"}`)
+func queueBell(b *pgx.Batch) { ring(b, Queue) }
+
+// queueFetchBell is queueBell for fetch jobs.
+func queueFetchBell(b *pgx.Batch) { ring(b, FetchQueue) }
+
+func ring(b *pgx.Batch, queue string) {
+	b.Queue(`SELECT pg_notify(current_schema() || '.river_insert', $1)`, `{"queue": "`+queue+`"}`)
 }

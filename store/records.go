@@ -71,6 +71,7 @@ type StoredEvent struct {
 	Facts           []order.Fact   `json:"facts,omitempty"`
 	Own             *order.Amount  `json:"own,omitempty"`
 	Command         *order.Command `json:"command,omitempty"`
+	Fetch           string         `json:"fetch,omitempty"` // what had to be asked about at the gateway: the event itself carries no fact
 }
 
 const eventRecord = `e.account_id, e.source_id, e.event_id, e.type, e.realm, e.order_id, e.received_at, e.occurred_at, e.deliveries,
@@ -91,6 +92,7 @@ func scanStoredEvent(row pgx.CollectableRow) (StoredEvent, error) {
 		return e, fmt.Errorf("facts of event %s: %w", e.ID, err)
 	}
 	e.Payment, e.Reference, e.Strength, e.Facts, e.Own, e.Command = m.Payment, m.Reference, m.Strength, m.Facts, m.Own, m.Command
+	e.Fetch = m.Fetch
 	return e, nil
 }
 

@@ -5,7 +5,7 @@
 // records why, plans the one effect each order owes, and enqueues River jobs for it: all of it commits, or none.
 //
 // Lock order of every transaction of the program, within each table by primary key, always FOR NO KEY UPDATE:
-// processed_events, event_payloads, payment_ids, payments, orders, order_transitions, river_job. Rows that may be
+// fetches, processed_events, event_payloads, payment_ids, payments, orders, order_transitions, river_job. Rows that may be
 // missing are inserted (ON CONFLICT DO NOTHING) before any row of that table is locked. What is folded is read by a
 // statement that starts after the lock was granted. A payment that is linked to an order is written only under that
 // order's lock.
@@ -45,6 +45,9 @@ type Options struct {
 	// MaxAttempts is how often an effect is tried before it is dead. Default 12.
 	MaxAttempts int
 
+	// MaxOpenFetches is how many objects of one source may wait to be asked about at its gateway. Default 1000.
+	MaxOpenFetches int
+
 	// Logger receives alarms (an unexpected move, an invariant that broke). Default: discard.
 	Logger *slog.Logger
 }
@@ -52,6 +55,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.MaxAttempts == 0 {
 		o.MaxAttempts = 12
+	}
+	if o.MaxOpenFetches == 0 {
+		o.MaxOpenFetches = DefaultMaxOpenFetches
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -66,6 +72,8 @@ type Store struct {
 	queue *river.Client[pgx.Tx]
 	bell  *bell
 
+	fetchBell *bell
+
 	retried retries
 }
 
@@ -77,11 +85,14 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if opts.MaxAttempts < 0 {
 		return nil, fmt.Errorf("store: Options.MaxAttempts is %d; it must be 0 (default) or more", opts.MaxAttempts)
 	}
+	if opts.MaxOpenFetches < 0 {
+		return nil, fmt.Errorf("store: Options.MaxOpenFetches is %d; it must be 0 (default) or more", opts.MaxOpenFetches)
+	}
 	queue, err := newQueue(pool)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return &Store{pool: pool, opts: opts.withDefaults(), queue: queue, bell: &bell{every: bellInterval}}, nil
+	return &Store{pool: pool, opts: opts.withDefaults(), queue: queue, bell: &bell{every: bellInterval}, fetchBell: &bell{every: bellInterval}}, nil
 }
 
 // Pool is the pool the Store was made with.

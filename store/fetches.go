@@ -1,0 +1,401 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// How an object is asked about. A row of fetches says that somebody has announced it since it was asked about last;
+// its next_at is a promise like orders.wake_at: a job or the ticker comes at or soon after it, so jobs may be deleted,
+// doubled or late without harm.
+//
+//	claim   the row that is due, for the time of a lease, and commit
+//	ask     no transaction, no lock; what the answer says is ingested like any event
+//	settle  what came of it, if the claim still stands: done, asked again, or given up
+//
+// However often an object is announced, one call is out and one more follows at most: an announcement that finds the
+// row open changes nothing, one that comes while a call is out says that its answer may be too old.
+
+// Announcement says that an object at a gateway may have changed.
+type Announcement struct {
+	Account string
+	Source  string
+	Gateway string // whose API knows it
+	Object  string // "kind/id"
+}
+
+// Announced counts what became of announcements.
+type Announced struct {
+	Stored  int // a call was asked for
+	Known   int // one that is still to begin was asked for before
+	Dropped int // not stored: too many objects of the source are open
+}
+
+// DefaultMaxOpenFetches is [Options].MaxOpenFetches where that is 0.
+const DefaultMaxOpenFetches = 1000
+
+// ErrBadAnnouncement is wrapped by the error of an announcement that no row can be made of.
+var ErrBadAnnouncement = errors.New("announcement cannot be stored")
+
+func (a Announcement) check() error {
+	kind, id, _ := strings.Cut(a.Object, "/")
+	switch {
+	case a.Account == "" || a.Source == "" || a.Gateway == "":
+		return fmt.Errorf("%w: no account, source or gateway", ErrBadAnnouncement)
+	case kind == "" || id == "" || len(a.Object) > 512 || !utf8.ValidString(a.Object) || strings.IndexByte(a.Object, 0) >= 0:
+		return fmt.Errorf("%w: the object is not kind/id in 512 bytes of text", ErrBadAnnouncement)
+	}
+	return nil
+}
+
+const (
+	// sqlAnnounced looks without a lock. That a row is seen open and unclaimed is enough: whoever claims it later calls
+	// later, and the answer will know what is announced here.
+	sqlAnnounced = `
+		SELECT x.n, f.object IS NULL OR f.state = 'dead' AND f.last_digest IS NULL,
+			coalesce(f.state = 'open' AND (f.claimed_until IS NULL OR f.again), false)
+		FROM unnest($3::text[]) WITH ORDINALITY AS x(object, n)
+		LEFT JOIN fetches f ON f.account_id = $1 AND f.source_id = $2 AND f.object = x.object`
+
+	sqlOpenFetches = `
+		SELECT count(*) FROM (
+			SELECT FROM fetches WHERE account_id = $1 AND source_id = $2 AND next_at IS NOT NULL LIMIT $3) f`
+
+	// sqlPause is how long after a call that brought nothing new another may begin. It keeps somebody who announces one
+	// object on and on from having it asked about all the time.
+	sqlPause = `CASE WHEN f.unchanged = 0 THEN interval '0' ELSE interval '1 second' * power(2, least(f.unchanged, 6) - 1) END`
+
+	sqlAnnounce = `
+		INSERT INTO fetches AS f (account_id, source_id, object, gateway)
+		SELECT $1, $2, object, $3 FROM unnest($4::text[]) AS x(object) ORDER BY object
+		ON CONFLICT ON CONSTRAINT fetches_pk DO UPDATE SET
+			gateway = excluded.gateway,
+			state = 'open',
+			again = f.claimed_until IS NOT NULL,
+			next_at = CASE WHEN f.state = 'open' THEN f.next_at ELSE greatest(clock_timestamp(), f.asked_at + ` + sqlPause + `) END,
+			announced_at = CASE WHEN f.state = 'open' THEN f.announced_at ELSE clock_timestamp() END,
+			attempts = CASE WHEN f.state = 'open' THEN f.attempts ELSE 0 END,
+			last_error = CASE WHEN f.state = 'open' THEN f.last_error END
+		WHERE f.state <> 'open' OR f.claimed_until IS NOT NULL AND NOT f.again
+		RETURNING f.object, f.again, f.next_at, clock_timestamp()`
+)
+
+// Announce enters that objects may have changed, all of one source, and asks for the jobs that will find out: both
+// commit together. Announcing is idempotent.
+//
+// At most [Options].MaxOpenFetches objects of a source are open at once; objects beyond that are not stored, save those
+// that were asked about before with success: their number is not a stranger's to choose.
+func (s *Store) Announce(ctx context.Context, list []Announcement) (Announced, error) {
+	var out Announced
+	if len(list) == 0 {
+		return out, nil
+	}
+	first := list[0]
+	objects := make([]string, 0, len(list))
+	for _, a := range list {
+		if err := a.check(); err != nil {
+			return out, err
+		}
+		if a.Account != first.Account || a.Source != first.Source || a.Gateway != first.Gateway {
+			return out, fmt.Errorf("%w: of several sources", ErrBadAnnouncement)
+		}
+		objects = append(objects, a.Object)
+	}
+	slices.Sort(objects)
+	objects = slices.Compact(objects)
+
+	out, err := retry(ctx, &s.retried, func() (Announced, error) { return s.announce(ctx, first, objects) })
+	if err != nil {
+		return Announced{}, fmt.Errorf("announce %d objects of source %s: %w", len(objects), first.Source, err)
+	}
+	return out, nil
+}
+
+func (s *Store) announce(ctx context.Context, a Announcement, objects []string) (Announced, error) {
+	var (
+		out           Announced
+		strange       []string // that count against the source's bound
+		wanted        []string
+		limit         = s.opts.MaxOpenFetches
+		open          int
+		n             int
+		isNew, waits  bool
+		countOpenInto = func(row pgx.Row) error { return row.Scan(&open) }
+		b             pgx.Batch
+	)
+	b.Queue(sqlAnnounced, a.Account, a.Source, objects).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&n, &isNew, &waits}, func() error {
+			switch {
+			case waits:
+				out.Known++
+			case isNew:
+				strange = append(strange, objects[n-1])
+			default:
+				wanted = append(wanted, objects[n-1])
+			}
+			return nil
+		})
+		return err
+	})
+	b.Queue(sqlOpenFetches, a.Account, a.Source, limit).QueryRow(countOpenInto)
+	if err := send(ctx, s.pool, &b); err != nil {
+		return out, err
+	}
+	if len(strange)+len(wanted) == 0 {
+		return out, nil
+	}
+	err := s.inPipe(ctx, func(tx *pipedTx) error {
+		var b pgx.Batch
+		b.Queue("BEGIN")
+		b.Queue(sqlSettings)
+		// Near the bound, those who add to a source take turns, so that it holds. Further off, as many as there can be
+		// connections do not reach it together.
+		if len(strange) > 0 && open+len(strange) > limit-max(limit/4, 64) {
+			b.Queue(`SELECT pg_advisory_xact_lock(hashtextextended('paidonce: fetches of ' || $1 || '/' || $2, 0))`, a.Account, a.Source)
+			b.Queue(sqlOpenFetches, a.Account, a.Source, limit).QueryRow(countOpenInto)
+		}
+		if err := send(ctx, tx, &b); err != nil {
+			return err
+		}
+		room := min(len(strange), max(0, limit-open))
+		out.Dropped = len(strange) - room
+		wanted := append(wanted, strange[:room]...)
+		slices.Sort(wanted)
+		out.Stored = len(wanted)
+		b = pgx.Batch{}
+		jobs, now, err := s.reopen(ctx, tx, a, wanted)
+		if err != nil {
+			return err
+		}
+		if len(jobs) > 0 && s.fetchBell.rings(now) {
+			queueFetchBell(&b)
+		}
+		b.Queue("COMMIT")
+		return send(ctx, tx, &b)
+	})
+	return out, err
+}
+
+// reopen opens rows, or marks those that are being asked about, and enqueues what has to be.
+func (s *Store) reopen(ctx context.Context, tx *pipedTx, a Announcement, objects []string) ([]fetchJob, time.Time, error) {
+	var (
+		jobs      []fetchJob
+		object    string
+		again     bool
+		next, now time.Time
+	)
+	rows, _ := tx.Query(ctx, sqlAnnounce, a.Account, a.Source, a.Gateway, objects)
+	_, err := pgx.ForEachRow(rows, []any{&object, &again, &next, &now}, func() error {
+		if !again { // else the settle of the call that is out goes on
+			jobs = append(jobs, fetchAt(FetchArgs{a.Account, a.Source, object}, next, now))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, now, err
+	}
+	return jobs, now, s.enqueueFetches(ctx, tx, jobs)
+}
+
+// FetchClaim is an object that is to be asked about now, and the right to say what came of it until the lease ends.
+type FetchClaim struct {
+	Account, Source, Object string
+	Gateway                 string
+
+	Attempt int // from 1
+	Fence   int64
+
+	// AskedAt is when the claim began, by the database's clock: the answer knows at least what was so then.
+	AskedAt time.Time
+
+	// Digest is what the last settle said of what was taken in; empty: nothing was yet.
+	Digest string
+
+	Lag     time.Duration // how long after it was due it was claimed
+	Expired bool          // an earlier claim had lapsed: whoever held it is taken for dead
+}
+
+const sqlClaimFetch = `
+	UPDATE fetches f SET
+		attempts = f.attempts + 1, fence = f.fence + 1, again = false, asked_at = c.now,
+		claimed_until = c.now + $1::interval, next_at = c.now + $1::interval
+	FROM due d, LATERAL (SELECT clock_timestamp() AS now) c
+	WHERE f.account_id = d.account_id AND f.source_id = d.source_id AND f.object = d.object
+	RETURNING f.account_id, f.source_id, f.object, f.gateway, f.attempts, f.fence, f.asked_at, coalesce(f.last_digest, ''),
+		f.asked_at - d.next_at, d.claimed_until IS NOT NULL`
+
+// ClaimFetch claims an object, if it is due and nobody else is asking about it: nil if not. The attempt is counted and
+// the claim commits before ClaimFetch returns.
+func (s *Store) ClaimFetch(ctx context.Context, account, source, object string, lease time.Duration) (*FetchClaim, error) {
+	c, err := s.claimFetch(ctx, `
+		WITH due AS MATERIALIZED (
+			SELECT account_id, source_id, object, next_at, claimed_until FROM fetches
+			WHERE account_id = $2 AND source_id = $3 AND object = $4 AND next_at <= clock_timestamp()
+			FOR NO KEY UPDATE)`+sqlClaimFetch, lease, account, source, object)
+	if err != nil {
+		return nil, fmt.Errorf("claim %s of source %s: %w", object, source, err)
+	}
+	return c, nil
+}
+
+// PullFetch claims the account's object that has been due the longest; nil if there is none.
+func (s *Store) PullFetch(ctx context.Context, account string, lease time.Duration) (*FetchClaim, error) {
+	c, err := s.claimFetch(ctx, `
+		WITH due AS MATERIALIZED (
+			SELECT account_id, source_id, object, next_at, claimed_until FROM fetches
+			WHERE account_id = $2 AND next_at <= (SELECT clock_timestamp())
+			ORDER BY next_at LIMIT 1
+			FOR NO KEY UPDATE SKIP LOCKED)`+sqlClaimFetch, lease, account)
+	if err != nil {
+		return nil, fmt.Errorf("pull a due object of %s: %w", account, err)
+	}
+	return c, nil
+}
+
+func (s *Store) claimFetch(ctx context.Context, sql string, args ...any) (*FetchClaim, error) {
+	return retry(ctx, &s.retried, func() (*FetchClaim, error) {
+		rows, _ := s.pool.Query(ctx, sql, args...)
+		c, err := pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[FetchClaim])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, nil //nolint:nilnil // nothing to do is an answer here
+		}
+		return c, err
+	})
+}
+
+// FetchAnswer is what came of a call.
+type FetchAnswer struct {
+	Done   bool   // the answer is taken in
+	Digest string // of it, if Done
+
+	Dead bool          // otherwise: it is given up until it is announced again
+	Wait time.Duration // otherwise: ask again after this
+	Free bool          // otherwise: no call was made, so the attempt does not count
+	Err  string        // why not, for people; cut to 500 bytes
+}
+
+// FetchSettled says what a [FetchAnswer] did.
+type FetchSettled struct {
+	Stale    bool // the claim had lapsed and been taken by another: nothing was written
+	Dead     bool // it was given up
+	Again    bool // it is to be asked about once more, at once: it was announced during the call
+	Resolved int  // events that had waited for it
+}
+
+const sqlSettleFetch = `
+	UPDATE fetches f SET
+		state = x.state, claimed_until = NULL, again = false,
+		next_at = CASE WHEN x.state = 'open' THEN greatest(clock_timestamp() + $5::interval, x.earliest) END,
+		announced_at = CASE WHEN $6 AND f.again THEN f.asked_at ELSE f.announced_at END,
+		settled_at = CASE WHEN x.state = 'open' THEN f.settled_at ELSE clock_timestamp() END,
+		attempts = CASE WHEN $6 THEN 0 WHEN $8 THEN f.attempts - 1 ELSE f.attempts END,
+		unchanged = x.unchanged,
+		last_digest = CASE WHEN $6 THEN $9 ELSE f.last_digest END,
+		last_error = CASE WHEN NOT $6 THEN $10 END
+	FROM (
+		SELECT CASE WHEN f.again OR NOT $6 AND NOT $7 THEN 'open' WHEN $6 THEN 'done' ELSE 'dead' END AS state, f.unchanged,
+			CASE WHEN $6 THEN f.asked_at + ` + sqlPause + ` END AS earliest
+		FROM (
+			SELECT again, asked_at, CASE WHEN NOT $6 THEN unchanged WHEN last_digest IS NOT DISTINCT FROM $9 THEN unchanged + 1 ELSE 0 END AS unchanged
+			FROM fetches
+			WHERE account_id = $1 AND source_id = $2 AND object = $3 AND fence = $4 AND claimed_until IS NOT NULL
+			FOR NO KEY UPDATE) f) x
+	WHERE f.account_id = $1 AND f.source_id = $2 AND f.object = $3
+	RETURNING f.state, f.next_at, clock_timestamp()`
+
+// resolveLimit bounds how many waiting events one transaction resolves.
+const resolveLimit = 256
+
+const sqlResolve = `
+	WITH waiting AS MATERIALIZED (
+		SELECT event_id FROM processed_events
+		WHERE account_id = $1 AND source_id = $2 AND facts ->> 'fetch' = $3 AND outcome = 'waiting' AND received_at <= $4
+		ORDER BY event_id LIMIT $5
+		FOR NO KEY UPDATE)
+	UPDATE processed_events e SET outcome = 'no_change', reason = $6
+	FROM waiting w
+	WHERE e.account_id = $1 AND e.source_id = $2 AND e.event_id = w.event_id`
+
+// SettleFetch records what came of the call of c, in one transaction with the job that asks again, if one has to, and,
+// after a success, with the outcome of the events that were received before the call and had waited for it. Only the
+// claim's fence decides; settling twice is harmless.
+func (s *Store) SettleFetch(ctx context.Context, c FetchClaim, a FetchAnswer) (FetchSettled, error) {
+	out, err := retry(ctx, &s.retried, func() (out FetchSettled, err error) {
+		err = s.inPipe(ctx, func(tx *pipedTx) error {
+			out, err = s.settleFetch(ctx, tx, c, a)
+			return err
+		})
+		return out, err
+	})
+	for n := out.Resolved; err == nil && n == resolveLimit; out.Resolved += n {
+		n, err = s.resolveMore(ctx, c)
+	}
+	if err != nil {
+		return FetchSettled{}, fmt.Errorf("settle %s of source %s: %w", c.Object, c.Source, err)
+	}
+	return out, nil
+}
+
+func (s *Store) settleFetch(ctx context.Context, tx *pipedTx, c FetchClaim, a FetchAnswer) (FetchSettled, error) {
+	var (
+		out   FetchSettled
+		state string
+		next  *time.Time
+		now   time.Time
+		b     pgx.Batch
+	)
+	b.Queue("BEGIN")
+	b.Queue(sqlSettings)
+	b.Queue(sqlSettleFetch, c.Account, c.Source, c.Object, c.Fence, max(0, a.Wait), a.Done, a.Dead, a.Free, a.Digest, storable(a.Err)).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&state, &next, &now) })
+	if err := send(ctx, tx, &b); errors.Is(err, pgx.ErrNoRows) {
+		return FetchSettled{Stale: true}, nil
+	} else if err != nil {
+		return out, err
+	}
+	out.Dead, out.Again = state == "dead", state == "open" && a.Done
+	if a.Done {
+		n, err := resolve(ctx, tx, c)
+		if err != nil {
+			return out, err
+		}
+		out.Resolved = n
+	}
+	b = pgx.Batch{}
+	if next != nil {
+		j := fetchAt(FetchArgs{c.Account, c.Source, c.Object}, *next, now)
+		if err := s.enqueueFetches(ctx, tx, []fetchJob{j}); err != nil {
+			return out, err
+		}
+		if j.at.IsZero() && s.fetchBell.rings(now) {
+			queueFetchBell(&b)
+		}
+	}
+	b.Queue("COMMIT")
+	return out, send(ctx, tx, &b)
+}
+
+func resolve(ctx context.Context, tx pgx.Tx, c FetchClaim) (int, error) {
+	tag, err := tx.Exec(ctx, sqlResolve, c.Account, c.Source, c.Object, c.AskedAt, resolveLimit, ReasonFetched+": "+c.Object)
+	return int(tag.RowsAffected()), err
+}
+
+func (s *Store) resolveMore(ctx context.Context, c FetchClaim) (int, error) {
+	return retry(ctx, &s.retried, func() (n int, err error) {
+		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, sqlSettings); err != nil {
+				return err
+			}
+			n, err = resolve(ctx, tx, c)
+			return err
+		})
+		return n, err
+	})
+}
