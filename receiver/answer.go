@@ -25,6 +25,11 @@ const (
 	reasonDeadline      = "deadline"
 	reasonIngest        = "ingest"
 	reasonNoGateway     = "no_gateway"
+	reasonNoVerifier    = "no_verifier"
+	reasonVerifier      = "verifier"
+	reasonNoAnnouncer   = "no_announcer"
+	reasonAnnounce      = "announce"
+	reasonTooManyOpen   = "too_many_open"
 	reasonPanic         = "panic"
 )
 

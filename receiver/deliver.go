@@ -22,11 +22,17 @@ import (
 func (rc *Receiver) deliver(w http.ResponseWriter, r *http.Request, l *record) *refusal {
 	src, ok := rc.sources(chi.URLParam(r, "source"))
 	if !ok {
+		if r.Method != http.MethodPost {
+			return &refusal{status: http.StatusMethodNotAllowed, reason: reasonMethod}
+		}
 		// The id is not logged: what stands there may be a secret in the wrong place.
 		return &refusal{status: http.StatusNotFound, reason: reasonUnknownSource}
 	}
-	l.source, l.account, l.gateway = src.ID, src.Account, src.Gateway
 	gw, ok := rc.opts.Gateways(src.Gateway)
+	if r.Method != http.MethodPost && (!ok || gw.Probe == nil) {
+		return &refusal{status: http.StatusMethodNotAllowed, reason: reasonMethod}
+	}
+	l.source, l.account, l.gateway = src.ID, src.Account, src.Gateway
 	if !ok {
 		return &refusal{
 			status: http.StatusServiceUnavailable, reason: reasonNoGateway,
@@ -48,9 +54,18 @@ func (rc *Receiver) deliver(w http.ResponseWriter, r *http.Request, l *record) *
 	l.read, l.bytes = true, len(body)
 
 	now := rc.opts.Now()
-	d := gateway.Delivery{Method: r.Method, Header: r.Header, Body: body, ReceivedAt: now}
-	if err := gw.Verify(src, d, now); err != nil {
-		return rc.unverified(l, err)
+	d := gateway.Delivery{Method: r.Method, Query: r.URL.RawQuery, Header: r.Header, Body: body, ReceivedAt: now}
+	if gw.Probe != nil {
+		if probe, ok := gw.Probe(src, d); ok {
+			rc.probed(l, probe, now)
+			return nil
+		}
+	}
+	if r.Method != http.MethodPost {
+		return &refusal{status: http.StatusMethodNotAllowed, reason: reasonMethod}
+	}
+	if refused := rc.verify(ctx, gw, src, d, now, l); refused != nil {
+		return refused
 	}
 
 	select {
@@ -62,17 +77,139 @@ func (rc *Receiver) deliver(w http.ResponseWriter, r *http.Request, l *record) *
 	rc.metrics.inFlight.Inc()
 	defer rc.metrics.inFlight.Dec()
 
-	events, parseErr := gw.Events(src, d)
-	if parseErr == nil && len(events) == 0 {
-		parseErr = errors.New("a delivery without an event")
+	has, refused := rc.read(gw, src, d, l)
+	if refused != nil {
+		return refused
 	}
-	if parseErr != nil {
-		if !gw.QuarantineUnreadable {
-			return unreadable(parseErr)
+	if len(has.events) > 0 {
+		if refused := rc.commit(ctx, src, gw, d, has.events, l); refused != nil {
+			return refused
 		}
-		events = quarantined(gw.Realm(src), body, parseErr)
 	}
-	return rc.commit(ctx, src, gw, d, events, l)
+	if len(has.objects) > 0 {
+		if refused := rc.announce(ctx, gw, src, has.objects, l); refused != nil {
+			return refused
+		}
+	}
+	if len(has.events)+len(has.objects) == 0 {
+		l.reason = gateway.NoFact
+	}
+	l.ackBody, l.ackType = gw.AckBody, gw.AckType
+	return nil
+}
+
+// read makes events of a verified delivery, and finds what it names that must be asked about. Of a delivery that nobody
+// signed no event is made, whatever its mapping says, and it is never kept.
+func (rc *Receiver) read(gw *gateway.Gateway, src gateway.Source, d gateway.Delivery, l *record) (contents, *refusal) {
+	var c contents
+	events, err := gw.Events(src, d)
+	if err == nil {
+		c.objects, err = gw.Objects(src, d)
+	}
+	if err == nil && len(events) == 0 && gw.Fetch == nil {
+		err = errors.New("a delivery without an event")
+	}
+	switch {
+	case unsigned(gw) && err != nil:
+		refused := unreadable(err)
+		if src.Basic == "" { // nobody can be held to what he sent
+			rc.count(l, refused)
+		}
+		return contents{}, refused
+	case unsigned(gw):
+		return c, nil
+	case err == nil:
+		c.events = events
+		return c, nil
+	case gw.QuarantineUnreadable:
+		return contents{events: quarantined(gw.Realm(src), d.Body, err)}, nil
+	default:
+		return contents{}, unreadable(err)
+	}
+}
+
+// contents is what a delivery says.
+type contents struct {
+	events  []order.Event
+	objects []gateway.Object
+}
+
+// unsigned reports whether nothing that the gateway's deliveries say may be believed.
+func unsigned(gw *gateway.Gateway) bool { return gw.Scheme == "" && gw.Remote == nil }
+
+// probed answers a probe. Its note is for the log, where a stranger who sends probes must not fill it.
+func (rc *Receiver) probed(l *record, p gateway.Probe, now time.Time) {
+	l.ackBody, l.ackType, l.probe = p.Body, p.Type, true
+	if _, over := rc.notes.count(l.remote, now); !over {
+		l.note = p.Note
+	}
+}
+
+// verify asks whether the delivery is genuine.
+func (rc *Receiver) verify(ctx context.Context, gw *gateway.Gateway, src gateway.Source, d gateway.Delivery, now time.Time, l *record) *refusal {
+	if gw.Remote == nil {
+		if err := gw.Verify(src, d, now); err != nil {
+			return rc.unverified(l, err)
+		}
+		return nil
+	}
+	if rc.opts.Verifier == nil {
+		return &refusal{
+			status: http.StatusServiceUnavailable, reason: reasonNoVerifier,
+			err: fmt.Errorf("deliveries of gateway %s cannot be verified without the network, and nothing was set up for that", gw.Name),
+		}
+	}
+	select {
+	case rc.verifying <- struct{}{}:
+		defer func() { <-rc.verifying }()
+	default:
+		return &refusal{status: http.StatusServiceUnavailable, reason: reasonOverload}
+	}
+	err := rc.opts.Verifier.Verify(ctx, gw, src, d, now)
+	var why *signature.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &why):
+		return rc.unverified(l, why)
+	default:
+		return &refusal{status: http.StatusServiceUnavailable, reason: reasonVerifier, err: err}
+	}
+}
+
+// announce asks for the objects that a delivery names to be asked about. Where a source has too many of them open, a
+// gateway that signed hears 503 and comes again; of one that does not, anybody may have sent it, and that is counted.
+func (rc *Receiver) announce(ctx context.Context, gw *gateway.Gateway, src gateway.Source, objects []gateway.Object, l *record) *refusal {
+	if rc.opts.Announcer == nil {
+		return &refusal{
+			status: http.StatusServiceUnavailable, reason: reasonNoAnnouncer,
+			err: fmt.Errorf("gateway %s has to be asked, and nothing was set up for that", gw.Name),
+		}
+	}
+	list := make([]store.Announcement, len(objects))
+	for i, o := range objects {
+		list[i] = store.Announcement{Account: src.Account, Source: src.ID, Gateway: gw.Name, Object: o.String()}
+	}
+	select {
+	case rc.announcing <- struct{}{}:
+		defer func() { <-rc.announcing }()
+	case <-ctx.Done():
+		return &refusal{status: http.StatusServiceUnavailable, reason: reasonDeadline, err: ctx.Err()}
+	}
+	announced, err := rc.opts.Announcer.Announce(ctx, list)
+	switch {
+	case errors.Is(err, store.ErrBadAnnouncement):
+		return unreadable(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &refusal{status: http.StatusServiceUnavailable, reason: reasonDeadline, err: err}
+	case err != nil:
+		return &refusal{status: http.StatusServiceUnavailable, reason: reasonAnnounce, err: err}
+	}
+	l.objects, l.announced = list, announced
+	if announced.Dropped > 0 && !unsigned(gw) {
+		return &refusal{status: http.StatusServiceUnavailable, reason: reasonTooManyOpen}
+	}
+	return nil
 }
 
 // commit ingests the events of one delivery. A delivery is answered 200 as a whole or not at all.
@@ -104,7 +241,7 @@ func (rc *Receiver) commit(ctx context.Context, src gateway.Source, gw *gateway.
 			err: fmt.Errorf("%d results for %d events", len(results), len(events)),
 		}
 	}
-	l.results, l.ackBody, l.ackType = results, gw.AckBody, gw.AckType
+	l.results = results
 	return nil
 }
 
@@ -117,10 +254,15 @@ func (rc *Receiver) unverified(l *record, err error) *refusal {
 	if errors.As(err, &why) {
 		refused.reason, refused.err = string(why.Reason), why
 	}
+	rc.count(l, refused)
+	return refused
+}
+
+// count enters a refusal against the sender's address, and makes it a 429 where there were too many.
+func (rc *Receiver) count(l *record, refused *refusal) {
 	if wait, over := rc.refusals.count(l.remote, rc.opts.Now()); over {
 		refused.status, refused.retryAfter = http.StatusTooManyRequests, wait
 	}
-	return refused
 }
 
 // unreadable is the refusal of a delivery that verified and that no event can be made of.

@@ -74,7 +74,7 @@ func parse(_ gateway.Source, d gateway.Delivery) ([]order.Event, error) {
 }
 
 func gateways(name string) (*gateway.Gateway, bool) {
-	for _, g := range append([]*gateway.Gateway{mall, strict}, gateway.All()...) {
+	for _, g := range append([]*gateway.Gateway{mall, strict, pinger, thin, remote}, gateway.All()...) {
 		if g.Name == name {
 			return g, true
 		}
@@ -91,6 +91,10 @@ func sources(id string) (gateway.Source, bool) {
 		"small":   {Gateway: "strict", MaxBody: 64},
 		"paused":  {Gateway: "strict", Paused: true, OnUnknownOrder: "create"},
 		"nowhere": {Gateway: "nowhere"},
+		"pinger":  {Gateway: "pinger"},
+		"known":   {Gateway: "pinger", Basic: basic},
+		"thin":    {Gateway: "thin"},
+		"remote":  {Gateway: "remote"},
 	}[id]
 	s.ID, s.Account, s.Mode, s.Secrets = id, "acme", "live", []string{secret}
 	return s, ok
@@ -164,6 +168,7 @@ func (b *logbook) logger() *slog.Logger {
 type bench struct {
 	*receiver.Receiver
 	ledger *ledger
+	board  board
 	log    *logbook
 }
 
@@ -177,6 +182,9 @@ func setup(t testing.TB, opts receiver.Options) *bench {
 		opts.Logger = b.log.logger()
 	}
 	opts.Gateways = gateways
+	if opts.Announcer == nil {
+		opts.Announcer = &b.board
+	}
 	rc, err := receiver.New(sources, b.ledger, opts)
 	require.NoError(t, err)
 	b.Receiver = rc

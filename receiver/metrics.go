@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"net/http"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	refusals   *prometheus.CounterVec
 	events     *prometheus.CounterVec
+	announced  *prometheus.CounterVec
 	ingest     *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
 }
@@ -30,6 +32,10 @@ func newMetrics() *metrics {
 			Name: "paidonce_webhook_events_total",
 			Help: "Events of deliveries that were answered 200, by outcome.",
 		}, []string{"gateway", "source", "outcome"}),
+		announced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "paidonce_fetch_announcements_total",
+			Help: "Objects that deliveries named, to be asked about at the gateway: stored, known (a call was asked for before), dropped (too many of the source are open).",
+		}, []string{"gateway", "source", "result"}),
 		ingest: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "paidonce_webhook_ingest_seconds",
 			Help:    "Time from a verified and parsed delivery to its commit or failure.",
@@ -46,7 +52,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.deliveries, m.refusals, m.events, m.ingest, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.deliveries, m.refusals, m.events, m.announced, m.ingest, m.inFlight} {
 		if err := r.Register(c); err != nil {
 			return err
 		}
@@ -56,8 +62,13 @@ func (m *metrics) register(r prometheus.Registerer) error {
 
 func (m *metrics) count(l *record) {
 	m.deliveries.WithLabelValues(l.gateway, l.source, strconv.Itoa(l.status)).Inc()
-	if l.reason != "" {
+	if l.reason != "" && l.status != http.StatusOK {
 		m.refusals.WithLabelValues(l.gateway, l.source, l.reason).Inc()
+	}
+	for result, n := range map[string]int{"stored": l.announced.Stored, "known": l.announced.Known, "dropped": l.announced.Dropped} {
+		if n > 0 {
+			m.announced.WithLabelValues(l.gateway, l.source, result).Add(float64(n))
+		}
 	}
 	for _, r := range l.results {
 		m.events.WithLabelValues(l.gateway, l.source, string(r.Outcome)).Inc()

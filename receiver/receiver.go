@@ -6,10 +6,12 @@
 //   - A 200 is written only after [Ingester.Ingest] returned without an error for every event of the delivery, that
 //     is: after the commit. Every other end is a 4xx that stored nothing, or a 503 that asks the gateway to try again.
 //   - Nothing looks at a body before its signature was verified over the bytes as they came: no decompression, no
-//     parsing, no row, no outbound call.
+//     parsing, no row, no outbound call. Two things are excepted: a gateway's probe of an endpoint, whose answer
+//     tells a stranger nothing; and deliveries of gateways that sign nothing, of which only the names of objects are
+//     read, to be asked about ([Announcer]). Those are never stored, and no event is ever made of them.
 //   - A refusal tells its reason to the log and the metrics, never to the caller: all 401 answers are one body.
 //   - Neither the log nor an answer holds a secret, a body, a signature, a query string, or the digest that would have
-//     been right. The query string is never read.
+//     been right. Of the query string only what a gateway signs is looked at.
 //   - Memory is bounded: by body size, by the bytes of all bodies that are being held, by the number of deliveries in
 //     flight, and by the number of addresses whose refusals are counted.
 //   - No path is redirected: gateways do not follow redirects, or follow them as a GET.
@@ -38,6 +40,18 @@ type Ingester interface {
 	Ingest(ctx context.Context, events []store.Event) ([]store.Result, error)
 }
 
+// Announcer remembers what has to be asked about at a gateway. It returns after that was committed; an error means that
+// it was not, or that nobody knows.
+type Announcer interface {
+	Announce(ctx context.Context, objects []store.Announcement) (store.Announced, error)
+}
+
+// Verifier verifies deliveries of gateways that need the network for it ([gateway.Remote]). A *signature.Error means
+// that the delivery is not genuine, every other error that this could not be found out.
+type Verifier interface {
+	Verify(ctx context.Context, gw *gateway.Gateway, src gateway.Source, d gateway.Delivery, now time.Time) error
+}
+
 // SourceFunc finds a configured source by its id, the {source} of /webhooks/{source}. It is asked once per delivery,
 // so a reload of the configuration takes effect with the next one. It must be safe for concurrent use.
 type SourceFunc func(id string) (gateway.Source, bool)
@@ -46,6 +60,20 @@ type SourceFunc func(id string) (gateway.Source, bool)
 type Options struct {
 	// Gateways finds a gateway by name. Default [gateway.Lookup].
 	Gateways func(name string) (*gateway.Gateway, bool)
+
+	// Announcer takes what has to be asked about at gateways. Without one, deliveries that name such things are
+	// answered 503.
+	Announcer Announcer
+
+	// Verifier verifies what needs the network. Without one, deliveries of gateways that need it are answered 503.
+	Verifier Verifier
+
+	// MaxVerifying is how many deliveries may wait for the Verifier at once; one more is answered 503. Default 128.
+	MaxVerifying int
+
+	// MaxAnnouncing is how many announcements are written at once, so that a flood of them leaves the database to the
+	// others; more wait. Default 4.
+	MaxAnnouncing int
 
 	// MaxBody is the largest accepted body in bytes, for sources that set no MaxBody of their own. Default 1 MiB.
 	MaxBody int64
@@ -101,6 +129,12 @@ func (o Options) withDefaults() Options {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = 64 << 20
 	}
+	if o.MaxVerifying == 0 {
+		o.MaxVerifying = 128
+	}
+	if o.MaxAnnouncing == 0 {
+		o.MaxAnnouncing = 4
+	}
 	if o.RetryAfter == 0 {
 		o.RetryAfter = 2 * time.Second
 	}
@@ -120,6 +154,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	var errs []error
 	for name, v := range map[string]int64{
+		"MaxVerifying": int64(o.MaxVerifying), "MaxAnnouncing": int64(o.MaxAnnouncing),
 		"MaxBody": o.MaxBody, "BodyTimeout": int64(o.BodyTimeout), "MaxInFlight": int64(o.MaxInFlight),
 		"MaxBodyBytes": o.MaxBodyBytes, "RetryAfter": int64(o.RetryAfter), "Refusals.Burst": int64(o.Refusals.Burst),
 		"Refusals.Every": int64(o.Refusals.Every), "Refusals.Addresses": int64(o.Refusals.Addresses),
@@ -131,7 +166,8 @@ func (o Options) check() error {
 	return errors.Join(errs...)
 }
 
-// Receiver serves POST /webhooks/{source}, and answers everything else 404 or 405. It is safe for concurrent use.
+// Receiver serves POST /webhooks/{source}, and answers everything else 404 or 405, save other methods that a gateway
+// probes its endpoints with. It is safe for concurrent use.
 // Mount it so that it sees the whole path as it was sent: http.ServeMux would answer unclean paths with a redirect.
 type Receiver struct {
 	sources SourceFunc
@@ -144,6 +180,10 @@ type Receiver struct {
 	reading  atomic.Int64  // deliveries between their headers and their last byte
 	held     budget        // bytes of bodies
 	slots    chan struct{} // verified deliveries that wait for their commit
+
+	verifying  chan struct{} // deliveries that wait for the Verifier
+	announcing chan struct{} // transactions of the Announcer
+	notes      *refusals     // bounds how many probes of an address are noted in the log
 }
 
 // New returns a Receiver that looks sources up with sources and hands what is verified to ing. Both are required.
@@ -161,6 +201,10 @@ func New(sources SourceFunc, ing Ingester, opts Options) (*Receiver, error) {
 		metrics:  newMetrics(),
 		refusals: newRefusals(opts.Refusals),
 		slots:    make(chan struct{}, opts.MaxInFlight),
+
+		verifying:  make(chan struct{}, opts.MaxVerifying),
+		announcing: make(chan struct{}, opts.MaxAnnouncing),
+		notes:      newRefusals(RefusalLimit{Burst: 10, Every: time.Minute}.withDefaults()),
 	}
 	rc.held.free.Store(opts.MaxBodyBytes)
 	if err := rc.metrics.register(opts.Registerer); err != nil {
@@ -168,7 +212,7 @@ func New(sources SourceFunc, ing Ingester, opts Options) (*Receiver, error) {
 	}
 
 	r := chi.NewRouter()
-	r.Post("/webhooks/{source}", rc.serve(rc.deliver))
+	r.HandleFunc("/webhooks/{source}", rc.serve(rc.deliver))
 	r.NotFound(rc.serve(func(http.ResponseWriter, *http.Request, *record) *refusal {
 		return &refusal{status: http.StatusNotFound, reason: reasonUnknownPath}
 	}))

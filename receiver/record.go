@@ -25,11 +25,15 @@ type record struct {
 	read    bool // the body was read to its end
 	bytes   int
 
-	delivery uuid.UUID
-	events   []order.Event
-	results  []store.Result
-	ackBody  string
-	ackType  string
+	delivery  uuid.UUID
+	events    []order.Event
+	results   []store.Result
+	objects   []store.Announcement
+	announced store.Announced
+	probe     bool
+	note      string // of a probe
+	ackBody   string
+	ackType   string
 
 	status int
 	reason string
@@ -53,7 +57,7 @@ var outcomes = []store.Outcome{
 func (rc *Receiver) log(ctx context.Context, l *record, refused *refusal) {
 	level := slog.LevelInfo // also of a bad signature: the internet is noisy
 	switch {
-	case l.reason == reasonPanic || l.reason == reasonNoGateway:
+	case l.reason == reasonPanic || l.reason == reasonNoGateway || l.reason == reasonNoVerifier || l.reason == reasonNoAnnouncer:
 		level = slog.LevelError
 	case l.status == http.StatusServiceUnavailable || l.counted(store.Quarantined) > 0 || l.unsent != nil:
 		level = slog.LevelWarn
@@ -86,6 +90,18 @@ func (rc *Receiver) log(ctx context.Context, l *record, refused *refusal) {
 			attrs = append(attrs, slog.Int(string(o), n))
 		}
 	}
+	if len(l.objects) > 0 {
+		attrs = append(attrs, slog.Int("objects", len(l.objects)), slog.Any("object_names", l.names()))
+		if n := l.announced.Dropped; n > 0 {
+			attrs = append(attrs, slog.Int("dropped", n))
+		}
+	}
+	if l.probe {
+		attrs = append(attrs, slog.Bool("probe", true))
+	}
+	if l.note != "" {
+		attrs = append(attrs, slog.String("note", cut(l.note, maxLoggedID)))
+	}
 	if l.unsent != nil {
 		attrs = append(attrs, slog.String("answer", "not sent"), slog.String("answer_err", l.unsent.Error()))
 	}
@@ -110,6 +126,16 @@ func (l *record) ids() []string {
 		ids = append(ids, cut(e.ID, maxLoggedID))
 	}
 	return ids
+}
+
+// names are what was announced. Of an unsigned delivery a stranger may have chosen them, from what the gateway's ids look
+// like.
+func (l *record) names() []string {
+	names := make([]string, 0, min(len(l.objects), maxLoggedEvents))
+	for _, o := range l.objects[:min(len(l.objects), maxLoggedEvents)] {
+		names = append(names, cut(o.Object, maxLoggedID))
+	}
+	return names
 }
 
 // cut shortens s to at most n bytes, between two characters.

@@ -364,6 +364,10 @@ func TestEventsWaitForTheirFetch(t *testing.T) {
 
 	settleFetch(t, s, c, store.FetchAnswer{Err: "503"})
 	require.Equal(t, 5, count(t, pool, `processed_events WHERE outcome = 'waiting'`), "nothing was learned")
+	waiting, err := s.FindEvents(t.Context(), account, "mollie", "evt_1")
+	require.NoError(t, err)
+	require.Equal(t, "503", waiting[0].Asking.LastError)
+	require.Equal(t, 1, waiting[0].Asking.Attempts)
 	announce(t, s, paymentOne)
 	exec(t, pool, `UPDATE fetches SET asked_at = $1`, c.AskedAt)
 	c2 := claimFetch(t, s, paymentOne)
@@ -377,6 +381,7 @@ func TestEventsWaitForTheirFetch(t *testing.T) {
 	events, err := s.FindEvents(t.Context(), account, "mollie", "evt_3")
 	require.NoError(t, err)
 	require.Equal(t, "payment/2", events[0].Fetch)
+	require.Nil(t, events[0].Asking, "nobody announced it")
 	n, err := s.Resume(t.Context(), account, "mollie")
 	require.NoError(t, err)
 	require.Zero(t, n, "they wait for an answer, not for the source")

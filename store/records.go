@@ -71,11 +71,23 @@ type StoredEvent struct {
 	Facts           []order.Fact   `json:"facts,omitempty"`
 	Own             *order.Amount  `json:"own,omitempty"`
 	Command         *order.Command `json:"command,omitempty"`
-	Fetch           string         `json:"fetch,omitempty"` // what had to be asked about at the gateway: the event itself carries no fact
+	Fetch           string         `json:"fetch,omitempty"`  // what has to be asked about at the gateway: the event itself carries no fact
+	Asking          *Asking        `json:"asking,omitempty"` // how that stands, while the event waits for it
+}
+
+// Asking is how an object stands that the gateway is to be asked about.
+type Asking struct {
+	State     string     `json:"state"` // open, done or dead: given up until it is announced again
+	Attempts  int        `json:"attempts"`
+	NextAt    *time.Time `json:"next_at,omitempty"`
+	LastError string     `json:"last_error,omitempty"`
 }
 
 const eventRecord = `e.account_id, e.source_id, e.event_id, e.type, e.realm, e.order_id, e.received_at, e.occurred_at, e.deliveries,
-	e.last_delivered_at, e.outcome, coalesce(e.reason, ''), e.order_version_before, e.order_version_after, e.mapping_version, e.facts`
+	e.last_delivered_at, e.outcome, coalesce(e.reason, ''), e.order_version_before, e.order_version_after, e.mapping_version, e.facts,
+	CASE WHEN e.outcome = 'waiting' AND e.facts ->> 'fetch' IS NOT NULL THEN (
+		SELECT jsonb_build_object('state', f.state, 'attempts', f.attempts, 'next_at', f.next_at, 'last_error', f.last_error)
+		FROM fetches f WHERE f.account_id = e.account_id AND f.source_id = e.source_id AND f.object = e.facts ->> 'fetch') END`
 
 func scanStoredEvent(row pgx.CollectableRow) (StoredEvent, error) {
 	var (
@@ -84,7 +96,7 @@ func scanStoredEvent(row pgx.CollectableRow) (StoredEvent, error) {
 		m   meaning
 	)
 	err := row.Scan(&e.Account, &e.Source, &e.ID, &e.Type, &e.Realm, &e.OrderID, &e.ReceivedAt, &e.OccurredAt, &e.Deliveries,
-		&e.LastDeliveredAt, &e.Outcome, &e.Reason, &e.Before, &e.After, &e.MappingVersion, &doc)
+		&e.LastDeliveredAt, &e.Outcome, &e.Reason, &e.Before, &e.After, &e.MappingVersion, &doc, &e.Asking)
 	if err != nil {
 		return e, err
 	}

@@ -26,7 +26,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	noting := newReceipts(ingester, st, func(ctx context.Context, err error) {
 		p.log.WarnContext(ctx, "receiving sources not noted", "err", err)
 	})
-	webhooks, err := receiver.New(p.live.source, noting, p.receiverOptions())
+	webhooks, err := receiver.New(p.live.source, noting, p.receiverOptions(noting))
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,10 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-func (p *program) receiverOptions() receiver.Options {
+func (p *program) receiverOptions(announcer receiver.Announcer) receiver.Options {
 	limits := p.cfg.Limits
 	opts := receiver.Options{
+		Announcer: announcer,
 		MaxBody: limits.MaxBody, BodyTimeout: limits.BodyTimeout,
 		MaxInFlight: limits.InFlight, MaxBodyBytes: limits.BodyMemory,
 		Refusals: receiver.RefusalLimit{

@@ -40,7 +40,7 @@ func (p *program) checkSources(ctx context.Context, cfg *config.Config) error {
 		strings.Join(names, ", no "), found[0].ID)
 }
 
-// receipts notes which sources receive, in front of the ingester.
+// receipts notes which sources receive, in front of the ingester and of what announces objects.
 type receipts struct {
 	receiver.Ingester
 	store *store.Store
@@ -63,22 +63,38 @@ func newReceipts(ing receiver.Ingester, st *store.Store, warn func(context.Conte
 func (r *receipts) Ingest(ctx context.Context, events []store.Event) ([]store.Result, error) {
 	results, err := r.Ingester.Ingest(ctx, events)
 	if err == nil {
-		r.mu.Lock()
+		keys := make([]store.SourceKey, len(events))
 		for i := range events {
-			key := store.SourceKey{Account: events[i].Account, ID: events[i].Source}
-			if _, known := r.noted[key]; !known {
-				r.noted[key], r.pending = false, true
-			}
+			keys[i] = store.SourceKey{Account: events[i].Account, ID: events[i].Source}
 		}
-		if r.pending {
-			select {
-			case r.wake <- struct{}{}:
-			default: // asked for already
-			}
-		}
-		r.mu.Unlock()
+		r.note(keys)
 	}
 	return results, err
+}
+
+// Announce is the store's; that the source received is noted.
+func (r *receipts) Announce(ctx context.Context, objects []store.Announcement) (store.Announced, error) {
+	announced, err := r.store.Announce(ctx, objects)
+	if err == nil && len(objects) > 0 {
+		r.note([]store.SourceKey{{Account: objects[0].Account, ID: objects[0].Source}})
+	}
+	return announced, err
+}
+
+func (r *receipts) note(keys []store.SourceKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range keys {
+		if _, known := r.noted[key]; !known {
+			r.noted[key], r.pending = false, true
+		}
+	}
+	if r.pending {
+		select {
+		case r.wake <- struct{}{}:
+		default: // asked for already
+		}
+	}
 }
 
 // run writes what is new, until ctx ends and once more after.

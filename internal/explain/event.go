@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/order"
@@ -42,6 +43,10 @@ func eventTodo(e store.StoredEvent, t store.Timeline) []string {
 		return []string{"Put the order's reference on the payment at the gateway; its next event brings it."}
 	case e.Outcome == store.Waiting && e.Reason == store.ReasonSourcePaused:
 		return []string{"Set paused: false for source " + e.Source + " and reload the configuration."}
+	case needsFetch(e) && e.Asking != nil && e.Asking.State == "dead":
+		return []string{"Look at what the gateway said, then have it send the event again: that asks once more."}
+	case e.Outcome == store.Ignored && e.Reason == gateway.NeedsFetch:
+		return []string{"Give source " + e.Source + " an access_token, so that the gateway can be asked."}
 	case e.Outcome == store.Ignored && e.Reason == store.ReasonUnknownOrder && !counts(e, t):
 		return []string{"Register orders before they can be paid, or set on_unknown_order: stub for source " + e.Source + ", so that events wait for the registration."}
 	case e.Outcome == store.Quarantined:
@@ -129,6 +134,31 @@ func appliedText(e store.StoredEvent, t store.Timeline) string {
 	return "order " + versions
 }
 
+// needsFetch reports whether the event waits for its gateway to be asked.
+func needsFetch(e store.StoredEvent) bool {
+	return e.Outcome == store.Waiting && strings.HasPrefix(e.Reason, store.ReasonNeedsFetch+": ")
+}
+
+// fetchText says how the asking stands that an event waits for.
+func fetchText(e store.StoredEvent) string {
+	object := strings.TrimPrefix(e.Reason, store.ReasonNeedsFetch+": ")
+	said := ""
+	a := e.Asking
+	if a != nil && a.LastError != "" {
+		said = "; the last try said: " + a.LastError
+	}
+	switch {
+	case a == nil:
+		return "waits: it only names " + object + ", and the gateway has not been asked about that yet."
+	case a.State == "dead":
+		return fmt.Sprintf("waits: it only names %s, and asking the gateway about that was given up after %s%s.", object, tries(a.Attempts), said)
+	case a.Attempts > 0 && a.NextAt != nil:
+		return fmt.Sprintf("waits: it only names %s, and the gateway is asked about that; after %s the next comes at %s%s.",
+			object, tries(a.Attempts), a.NextAt.UTC().Format(time.RFC3339), said)
+	}
+	return "waits: it only names " + object + ", which the gateway is about to be asked about."
+}
+
 // knownText names the event that the ledger knew a fact from before.
 func knownText(e store.StoredEvent, t store.Timeline) string {
 	if c := e.Command; c != nil {
@@ -136,6 +166,9 @@ func knownText(e store.StoredEvent, t store.Timeline) string {
 			return "the order was canceled before"
 		}
 		return "the order was registered before"
+	}
+	if object, ok := strings.CutPrefix(e.Reason, store.ReasonFetched+": "); ok {
+		return "it only names " + object + ", and the gateway was asked about that; the answer is an event of its own"
 	}
 	for _, f := range e.Facts {
 		for _, g := range t.Events {
@@ -164,6 +197,9 @@ func says(h, f order.Fact) bool {
 }
 
 func waitingText(e store.StoredEvent, t store.Timeline) string {
+	if needsFetch(e) {
+		return fetchText(e)
+	}
 	switch e.Reason {
 	case store.ReasonUnregistered:
 		if v := registeredAt(t); v != nil {
@@ -213,7 +249,7 @@ func ignoredText(e store.StoredEvent, t store.Timeline) string {
 	case gateway.NoFact:
 		return "was ignored: events of this type can move an order, but what this one says moves none."
 	case gateway.NeedsFetch:
-		return "was ignored: it only points to an object at the gateway, and says nothing about it."
+		return "was ignored: it only points to an object at the gateway, which source " + e.Source + " has no credentials to ask about."
 	}
 	return "was ignored (" + e.Reason + ")."
 }

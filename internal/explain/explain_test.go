@@ -168,6 +168,14 @@ func eventCases() []eventCase {
 		e.Payment, e.Reference, e.Strength = nil, "", 0
 		return e
 	}
+	pointer := func(a *store.Asking) store.StoredEvent {
+		e := plain(store.Waiting, store.ReasonNeedsFetch+": payment/42")
+		e.Type, e.Fetch, e.Asking = "payment", "payment/42", a
+		return e
+	}
+	asked := plain(store.NoChange, store.ReasonFetched+": payment/42")
+	asked.Type, asked.Fetch = "payment", "payment/42"
+	next := at(90)
 	return []eventCase{
 		{"applied", paid, paidTimeline(paid)},
 		{"applied, delivered again", repeated, paidTimeline(repeated)},
@@ -188,6 +196,11 @@ func eventCases() []eventCase {
 		{"waiting no_reference", lost, nil},
 		{"waiting no_reference, named since", lost, paidTimeline(lost)},
 		{"waiting source_paused", event("evt_1", store.Waiting, store.ReasonSourcePaused, captured(5000)), nil},
+		{"waiting needs_fetch", pointer(&store.Asking{State: "open", NextAt: &next}), nil},
+		{"waiting needs_fetch, announced by nobody yet", pointer(nil), nil},
+		{"waiting needs_fetch, tried before", pointer(&store.Asking{State: "open", Attempts: 2, NextAt: &next, LastError: "status 503"}), nil},
+		{"waiting needs_fetch, given up", pointer(&store.Asking{State: "dead", Attempts: 6, LastError: "status 404"}), nil},
+		{"no_change fetched", asked, nil},
 		{"waiting, a reason of tomorrow", event("evt_1", store.Waiting, "of_tomorrow", captured(5000)), nil},
 		{"ignored unknown_order", event("evt_1", store.Ignored, store.ReasonUnknownOrder, captured(5000)), nil},
 		{"ignored unknown_order, counted since", event("evt_1", store.Ignored, store.ReasonUnknownOrder, captured(5000)), paidTimeline()},
