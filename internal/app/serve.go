@@ -58,7 +58,7 @@ func (p *program) receiverOptions(announcer receiver.Announcer) receiver.Options
 	limits := p.cfg.Limits
 	opts := receiver.Options{
 		Announcer: announcer,
-		MaxBody: limits.MaxBody, BodyTimeout: limits.BodyTimeout,
+		MaxBody:   limits.MaxBody, BodyTimeout: limits.BodyTimeout,
 		MaxInFlight: limits.InFlight, MaxBodyBytes: limits.BodyMemory,
 		Refusals: receiver.RefusalLimit{
 			Burst: limits.Refusals, Every: time.Minute / time.Duration(limits.RefusalsPerMinute),
