@@ -25,7 +25,7 @@ func Mapping(s gateway.Source, d gateway.Delivery) ([]order.Event, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no gateway %q", s.Gateway)
 	}
-	return g.Events(s, d)
+	return g.Read(s, d)
 }
 
 // Reader reads kept deliveries as they would be read if they came today.
