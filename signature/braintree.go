@@ -15,7 +15,8 @@ import (
 // where the signature is HMAC-SHA-1 over the text of the payload, base64 with a
 // line break at its end, and the key of the HMAC is SHA-1 of the private key. Some
 // readers of forms lose the line break, so a payload is tried with one more, as
-// Braintree's libraries do. Only signatures under our public key count.
+// Braintree's libraries do. Like them we look at the first signature under our
+// public key and at no other.
 //
 // The endpoint also answers challenges with such an HMAC ([BraintreeChallenge]),
 // which anybody may ask for: what looks like a challenge is never a payload.
@@ -83,8 +84,7 @@ func challenge(s string) bool {
 	return len(s) >= 20 && len(s) <= 32
 }
 
-// braintreeSigned reports whether k made one of the signatures listed under its
-// name.
+// braintreeSigned reports whether k made the signature listed under its name.
 func braintreeSigned(k *key, list, payload string, t *tally) bool {
 	m := k.mac()
 	defer k.done(m)
@@ -99,9 +99,7 @@ func braintreeSigned(k *key, list, payload string, t *tally) bool {
 		t.seen = true
 		n, decoded := lowerHex.decode(&m.got, value)
 		t.formed = t.formed || decoded
-		if decoded && equal(m.got[:n], want) {
-			return true
-		}
+		return decoded && equal(m.got[:n], want)
 	}
 	return false
 }

@@ -75,7 +75,12 @@ type attempt struct {
 	body    string   // default: event
 	secrets []string // default: the scheme's
 	now     time.Time
-	want    signature.Reason
+
+	// What few schemes look at.
+	url, query, path string
+	tolerance        time.Duration
+
+	want signature.Reason
 }
 
 // run runs a table, each line as a subtest, and sees that no error tells what it
@@ -96,7 +101,10 @@ func run(t *testing.T, scheme, secret string, attempts []attempt) {
 			if a.now.IsZero() {
 				a.now = now
 			}
-			err := s.Verify(signature.Request{Method: http.MethodPost, Header: a.header, Body: []byte(a.body)}, a.secrets, a.now)
+			err := s.Verify(signature.Request{
+				Method: http.MethodPost, URL: a.url, Query: a.query, Path: a.path,
+				Header: a.header, Body: []byte(a.body), Tolerance: a.tolerance,
+			}, a.secrets, a.now)
 			require.Equal(t, a.want, signature.ReasonOf(err), "%v", err)
 			if a.want == "" {
 				require.NoError(t, err)
@@ -132,3 +140,16 @@ func requireDiscreet(t *testing.T, err error, a attempt) {
 }
 
 func hexText(b []byte) string { return hex.EncodeToString(b) }
+
+func base64Text(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// swap returns a copy of s with edits made, in pairs of old and new, each of which
+// must be there to be replaced.
+func swap(tb testing.TB, s string, edits ...string) string {
+	tb.Helper()
+	for i := 0; i < len(edits); i += 2 {
+		require.Contains(tb, s, edits[i])
+		s = strings.Replace(s, edits[i], edits[i+1], 1)
+	}
+	return s
+}

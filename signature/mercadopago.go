@@ -159,8 +159,11 @@ func mercadoQuery(b []byte) string {
 	if json.Unmarshal(b, &n) != nil {
 		return ""
 	}
-	id := strings.Trim(string(n.Data.ID), `"`)
-	if id == "" || id == "null" {
+	var id string
+	if json.Unmarshal(n.Data.ID, &id) != nil {
+		id = string(n.Data.ID) // a number
+	}
+	if id == "" {
 		return ""
 	}
 	query := mercadoID + "=" + url.QueryEscape(id)
