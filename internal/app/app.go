@@ -16,6 +16,7 @@ package app
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"time"
@@ -34,6 +35,10 @@ type Edges struct {
 	// to Postgres), and resolves their names. Whether a merchant's address may be
 	// private is then judged by the connection it returns. Default: a net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// RootCAs are the authorities that the certificates of gateways' servers chain
+	// to. Nil: the system's.
+	RootCAs *x509.CertPool
 
 	// Log gets everything. Default: discarded.
 	Log *slog.Logger

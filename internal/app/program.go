@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/outbound"
 	"github.com/paidonce/paidonce/receiver"
 	"github.com/paidonce/paidonce/store"
 )
@@ -45,7 +46,8 @@ type program struct {
 	checks   []receiver.Check
 	store    *store.Store // of the first part
 	resume   chan struct{}
-	strict   bool // refuses to leave out sources that receive
+	strict   bool             // refuses to leave out sources that receive
+	calls    *outbound.Client // to gateways; see client
 
 	front []func(context.Context) error // run until the process is to stop
 	back  []func(context.Context) error // run until all of front has returned
@@ -68,6 +70,11 @@ func run(ctx context.Context, cfg *config.Config, e Edges, what parts) error {
 			closers[i]()
 		}
 	}()
+	closers = append(closers, func() {
+		if p.calls != nil {
+			p.calls.Close()
+		}
+	})
 	open := func(part string, size int) (*store.Store, error) {
 		st, err := p.open(ctx, part, size)
 		if err == nil {
