@@ -40,9 +40,6 @@ type conformance struct {
 	// happened (to the second).
 	noMode, noTime bool
 
-	// apart are types about a payment of their own (paypal: an authorisation).
-	apart []string
-
 	// strict: the verifier may refuse what the test spoils; that is as good.
 	strict bool
 
@@ -235,9 +232,6 @@ func samplesMean(t *testing.T, g *gateway.Gateway, source gateway.Source, c conf
 func samplesAgree(t *testing.T, g *gateway.Gateway, source gateway.Source, c conformance) {
 	ids := map[string]bool{}
 	for _, typ := range g.Types(source) {
-		if slices.Contains(c.apart, typ.Name) {
-			continue
-		}
 		ev := spokenOne(t, gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_7"})
 		other := spokenOne(t, gateway.SampleRequest{Source: source, Type: typ.Name, Reference: "ord_8"})
 		require.NotEmpty(t, ev.Payment)

@@ -23,7 +23,7 @@ var _ = conforms("paypal", conformance{
 	currency:    "resource.amount.currency_code",
 	badAmounts:  decimals,
 	noMode:      true, // webhook_id tells, which is signed
-	apart:       []string{"PAYMENT.AUTHORIZATION.CREATED", "PAYMENT.AUTHORIZATION.VOIDED"},
+	alone:       []string{"PAYMENT.AUTHORIZATION.CREATED", "PAYMENT.AUTHORIZATION.VOIDED"},
 })
 
 // paypalCertificate is what the network would have found.

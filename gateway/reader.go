@@ -55,6 +55,9 @@ type layout struct {
 	units exponents
 	rows  eventRows
 
+	// silent are types that are known to move nothing.
+	silent []string
+
 	// at reads the event's own time. nil: there is none.
 	at func(*reader) time.Time
 
@@ -100,6 +103,9 @@ func (l *layout) parse(s Source, d Delivery) ([]order.Event, error) {
 	r.row = l.rows.find(name)
 	if r.row == nil {
 		r.Ignored = UnknownType
+		if slices.Contains(l.silent, name) {
+			r.Ignored = NoFact
+		}
 		return []order.Event{r.Event}, nil
 	}
 	if l.made != nil {

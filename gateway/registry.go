@@ -11,6 +11,7 @@ var all = []*Gateway{
 	PayPal,
 	DLocal,
 	Paddle,
+	Square,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
