@@ -21,6 +21,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -118,6 +119,10 @@ type Gateway struct {
 	Title  string // for people: "Stripe"
 	Docs   string // URL of the gateway's own documentation of webhooks
 	Scheme string // name of its row in package signature; "": it signs nothing
+
+	// Space names the name space of the ids of payments, for gateways whose
+	// deliveries come in two forms about the same payments. "": Name.
+	Space string
 
 	Evidence Evidence
 	Manual   Manual
@@ -223,10 +228,11 @@ func (g *Gateway) Events(s Source, d Delivery) ([]order.Event, error) {
 // so that an event of the other mode flags the payment it names and touches
 // nothing else.
 func (g *Gateway) Realm(s Source) string {
+	space := cmp.Or(g.Space, g.Name)
 	if s.StripeAccount != "" {
-		return g.Name + ":" + s.StripeAccount + ":" + s.Mode
+		return space + ":" + s.StripeAccount + ":" + s.Mode
 	}
-	return g.Name + ":" + s.Mode
+	return space + ":" + s.Mode
 }
 
 // Keep returns the headers of a delivery that are stored with its body: those

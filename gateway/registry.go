@@ -7,6 +7,8 @@ var all = []*Gateway{
 	Standard,
 	MercadoPago,
 	Shopify,
+	MollieClassic,
+	Mollie,
 	Razorpay,
 	PayPal,
 	DLocal,
