@@ -16,6 +16,14 @@ type peekedConn struct {
 
 func (c *peekedConn) Read(b []byte) (int, error) { return c.in.Read(b) }
 
+// dialled is a connection of the program's, which names another peer.
+type dialled struct {
+	*net.TCPConn
+	to net.Addr
+}
+
+func (c *dialled) RemoteAddr() net.Addr { return c.to }
+
 // tlsConn hides from net/http that a connection is TLS: it is asked for
 // HTTP/1.1 only, and the scheme is told by schemeOf.
 type tlsConn struct{ net.Conn }

@@ -280,10 +280,23 @@ func (n *Network) reply(method, url string) (Reply, bool) {
 }
 
 // Dial connects to addr through the network that listens at recorder. It is
-// what the program under test gets as its dialer.
+// what the program under test gets as its dialer. The connection says that it
+// leads where it was to: to the address, or for a name to one of the public
+// Internet, so that a program which calls only those can be tested.
 func Dial(ctx context.Context, recorder, network, addr string) (net.Conn, error) {
-	return ask(ctx, recorder, "dial "+addr)
+	conn, err := ask(ctx, recorder, "dial "+addr)
+	if err != nil {
+		return nil, err
+	}
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		to = somewhere
+	}
+	return &dialled{conn.(*net.TCPConn), net.TCPAddrFromAddrPort(to)}, nil
 }
+
+// somewhere is where names lead: only said, and never called.
+var somewhere = netip.MustParseAddrPort("8.8.4.4:443")
 
 // LookupHost asks the network that listens at recorder for the address of a name.
 func LookupHost(ctx context.Context, recorder, host string) ([]netip.Addr, error) {

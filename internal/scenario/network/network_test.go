@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/internal/netaddr"
 	"github.com/paidonce/paidonce/internal/scenario/network"
 )
 
@@ -115,11 +117,21 @@ func TestNetwork(t *testing.T) {
 		n, _ := open(t)
 		conn, err := network.Dial(t.Context(), n.Addr(), "tcp", "10.0.0.1:22")
 		require.NoError(t, err)
-		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		require.NoError(t, conn.(interface{ CloseWrite() error }).CloseWrite())
+		require.Equal(t, "10.0.0.1:22", conn.RemoteAddr().String())
 		_, err = io.ReadAll(conn) // returns when the network has closed it
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
 		require.Equal(t, []string{"connect 10.0.0.1:22"}, n.Outbound())
+	})
+
+	t.Run("ANameLeadsToAPublicAddress", func(t *testing.T) {
+		t.Parallel()
+		n, _ := open(t)
+		conn, err := network.Dial(t.Context(), n.Addr(), "tcp", "api.example.test:443")
+		require.NoError(t, err)
+		defer conn.Close()
+		require.True(t, netaddr.Public(netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr()))
 	})
 
 	t.Run("CloseDoesNotWaitForASilentConnection", func(t *testing.T) {
