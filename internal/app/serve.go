@@ -26,7 +26,11 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	noting := newReceipts(ingester, st, func(ctx context.Context, err error) {
 		p.log.WarnContext(ctx, "receiving sources not noted", "err", err)
 	})
-	webhooks, err := receiver.New(p.live.source, noting, p.receiverOptions(noting))
+	verifier, err := p.verifier()
+	if err != nil {
+		return err
+	}
+	webhooks, err := receiver.New(p.live.source, noting, p.receiverOptions(noting, verifier))
 	if err != nil {
 		return err
 	}
@@ -54,11 +58,11 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-func (p *program) receiverOptions(announcer receiver.Announcer) receiver.Options {
+func (p *program) receiverOptions(announcer receiver.Announcer, verifier receiver.Verifier) receiver.Options {
 	limits := p.cfg.Limits
 	opts := receiver.Options{
-		Announcer: announcer,
-		MaxBody:   limits.MaxBody, BodyTimeout: limits.BodyTimeout,
+		Announcer: announcer, Verifier: verifier,
+		MaxBody: limits.MaxBody, BodyTimeout: limits.BodyTimeout,
 		MaxInFlight: limits.InFlight, MaxBodyBytes: limits.BodyMemory,
 		Refusals: receiver.RefusalLimit{
 			Burst: limits.Refusals, Every: time.Minute / time.Duration(limits.RefusalsPerMinute),
