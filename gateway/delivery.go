@@ -47,10 +47,14 @@ func (g *Gateway) Verify(s Source, d Delivery, now time.Time, keys ...string) er
 			secrets = append(secrets, g.Remote.Secret(s, key))
 		}
 	}
-	req := signature.Request{
+	return scheme.Verify(g.SignatureRequest(s, d), secrets, now)
+}
+
+// SignatureRequest is what a scheme sees of a delivery to a source.
+func (g *Gateway) SignatureRequest(s Source, d Delivery) signature.Request {
+	return signature.Request{
 		Method: d.Method, URL: s.PublicURL, Query: d.Query, Header: d.Header, Body: d.Body, Tolerance: s.Tolerance,
 	}
-	return scheme.Verify(req, secrets, now)
 }
 
 // secrets returns what deliveries may be signed with.

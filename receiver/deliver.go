@@ -149,6 +149,7 @@ func (rc *Receiver) probed(l *record, p gateway.Probe, now time.Time) {
 func (rc *Receiver) verify(ctx context.Context, gw *gateway.Gateway, src gateway.Source, d gateway.Delivery, now time.Time, l *record) *refusal {
 	if gw.Remote == nil {
 		if err := gw.Verify(src, d, now); err != nil {
+			l.diagnosis = rc.diagnose(gw, src, d, now)
 			return rc.unverified(l, err)
 		}
 		return nil

@@ -184,6 +184,7 @@ type Receiver struct {
 	verifying  chan struct{} // deliveries that wait for the Verifier
 	announcing chan struct{} // transactions of the Announcer
 	notes      *refusals     // bounds how many probes of an address are noted in the log
+	diagnoses  diagnoses
 }
 
 // New returns a Receiver that looks sources up with sources and hands what is verified to ing. Both are required.

@@ -35,10 +35,11 @@ type record struct {
 	ackBody   string
 	ackType   string
 
-	status int
-	reason string
-	stack  string // of a panic
-	unsent error  // the answer could not be written
+	status    int
+	reason    string
+	diagnosis string // of a bad signature, now and then
+	stack     string // of a panic
+	unsent    error  // the answer could not be written
 }
 
 // maxLoggedEvents and maxLoggedID bound what one line takes: a batch may hold hundreds of events.
@@ -80,6 +81,9 @@ func (rc *Receiver) log(ctx context.Context, l *record, refused *refusal) {
 	}
 	if refused != nil && refused.err != nil {
 		attrs = append(attrs, errAttr(refused.err))
+	}
+	if l.diagnosis != "" {
+		attrs = append(attrs, slog.String("diagnosis", cut(l.diagnosis, maxDiagnosis)))
 	}
 	if len(l.events) > 0 {
 		attrs = append(attrs, slog.String("delivery", l.delivery.String()),
