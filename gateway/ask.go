@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,4 +121,10 @@ func textValue(text string) value {
 		return value{}
 	}
 	return value{gjson.Result{Type: gjson.String, Str: text}}
+}
+
+// integerValue is a JSON number.
+func integerValue(n int64) value {
+	raw := strconv.FormatInt(n, 10)
+	return value{gjson.Result{Type: gjson.Number, Raw: raw}}
 }

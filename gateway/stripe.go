@@ -24,7 +24,8 @@ import (
 //     transactions, which are in the currency of the payout.
 //   - livemode must be a JSON boolean that fits the source's mode, and account
 //     the source's own; else the facts are misfits.
-//   - Thin events (v2.core.event) are ignored: they carry an id and no facts.
+//   - Thin events (v2.core.event) carry an id and no facts: with access_token the
+//     object that they name is asked for, without it they are ignored.
 var Stripe = &Gateway{
 	Name:     "stripe",
 	Title:    "Stripe",
@@ -36,7 +37,7 @@ var Stripe = &Gateway{
 		EventID:  "`id` (`evt_…`), the same over all tries.",
 		Retries:  "Up to three days with growing pauses in live mode; a few hours in test mode.",
 		Ordering: "None is promised.",
-		Notes:    "Subscribe to `refund.*` besides `charge.refunded`: failures of refunds are told by id only.",
+		Notes:    "Subscribe to `refund.*` besides `charge.refunded`: failures of refunds are told by id only. Thin events need `access_token`.",
 	},
 	Covers:  Coverage{Of: "body"},
 	AckBody: `{"received":true}`,
@@ -44,12 +45,14 @@ var Stripe = &Gateway{
 	// Stripe says "quickly" and no number. 10 s is the least that is reported.
 	Deadline:    10 * time.Second,
 	KeepHeaders: []string{"Content-Type", "Stripe-Signature", "User-Agent"},
-	Options: []Option{
+	Options: append([]Option{
 		optionSecrets,
 		{"account", false, "the connected account (`acct_…`) whose events arrive here. Default: our own"},
-	},
+		{"access_token", false, "a restricted key (`rk_…`) that may read payments, disputes, invoices and Checkout sessions: thin events are then asked about. Default: they are ignored"},
+	}, optionsAPI...),
 	CheckMore: checkStripe,
 	Parse:     parseStripe,
+	Fetch:     stripeFetch,
 	Types:     func(Source) []Type { return stripeNames() },
 	Sample:    sampleStripe,
 	Example: func(seed string) Source {
@@ -127,7 +130,7 @@ func stripeNames() []Type {
 	return types
 }
 
-var stripeTop = []string{"id", "object", "api_version", "created", "livemode", "type", "account", "data"}
+var stripeTop = []string{"id", "object", "api_version", "created", "livemode", "type", "account", "data", "related_object"}
 
 func parseStripe(s Source, d Delivery) ([]order.Event, error) {
 	doc, fault := parseJSON(d.Body)
@@ -151,7 +154,16 @@ func parseStripe(s Source, d Delivery) ([]order.Event, error) {
 	ev.Type = name
 	if object := top.get("object").Str; strings.HasPrefix(object, "v2.") {
 		ev.At = rfc3339(top.get("created"))
-		ev.Ignored = NeedsFetch
+		switch o, ok, err := stripeThin(s, top); {
+		case err != nil:
+			ev.Broken = "related_object " + err.Error()
+		case ok:
+			ev.Fetch = o.String()
+		case s.AccessToken != "":
+			ev.Ignored = UnknownType
+		default:
+			ev.Ignored = NeedsFetch
+		}
 		return []order.Event{ev}, nil
 	}
 	ev.At, _ = unixTime(top.get("created"))

@@ -14,7 +14,7 @@ var (
 		object: "payment_intent", strength: order.StrengthPayment, own: "amount",
 		fields: []string{
 			"id", "object", "amount", "amount_received", "amount_capturable", "currency", "metadata",
-			"latest_charge", "charges", "invoice",
+			"latest_charge", "charges", "invoice", "status", "last_payment_error",
 		},
 		ids: func(e *stripeEvent) []string {
 			ids := append([]string{e.id(), e.idOf("latest_charge")}, e.listed("charges")...)
@@ -34,7 +34,7 @@ var (
 		object: "checkout.session", strength: order.StrengthPayment, own: "amount_total",
 		fields: []string{
 			"id", "object", "amount_total", "currency", "metadata", "client_reference_id", "payment_intent",
-			"payment_status", "invoice",
+			"payment_status", "invoice", "status",
 		},
 		ids: func(e *stripeEvent) []string {
 			return []string{e.idOf("payment_intent"), e.idOf("invoice"), e.id()}
@@ -71,7 +71,7 @@ var (
 	}
 	stripeInvoicePayment = stripeKind{
 		object: "invoice_payment", strength: order.StrengthPayment,
-		fields: []string{"id", "object", "amount_paid", "currency", "metadata", "payment", "invoice"},
+		fields: []string{"id", "object", "amount_paid", "currency", "metadata", "payment", "invoice", "status"},
 		ids: func(e *stripeEvent) []string {
 			return append(e.paymentOf(e.o.get("payment")), e.idOf("invoice"))
 		},
@@ -113,7 +113,13 @@ func (e *stripeEvent) read(data value) {
 		e.fail("data %v", err)
 		return
 	}
-	o, err := d.get("object").members(e.kind.fields)
+	e.readObject(d.get("object"))
+}
+
+// readObject reads the fields of the object itself.
+func (e *stripeEvent) readObject(v value) {
+	e.o = object{names: e.kind.fields, values: make([]value, len(e.kind.fields))}
+	o, err := v.members(e.kind.fields)
 	if err != nil {
 		e.fail("data.object %v", err)
 		return
