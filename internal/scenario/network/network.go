@@ -33,6 +33,9 @@ type Options struct {
 	// Merchant answers what is sent there.
 	Merchant http.Handler
 
+	// Outside, if not nil, answers what is sent to other hosts, instead of [Network.Answer].
+	Outside http.Handler
+
 	// Authority signs for hosts that are called by HTTPS. Without one, their
 	// handshakes fail.
 	Authority *Authority
@@ -252,6 +255,10 @@ func (n *Network) answer(w http.ResponseWriter, r *http.Request) {
 	scheme, _ := r.Context().Value(schemeKey{}).(string)
 	url := scheme + "://" + r.Host + r.URL.RequestURI()
 	n.record("%s %s", r.Method, url)
+	if n.opts.Outside != nil {
+		n.opts.Outside.ServeHTTP(w, r)
+		return
+	}
 	_, _ = io.Copy(io.Discard, r.Body)
 	reply, ok := n.reply(r.Method, url)
 	if !ok {
