@@ -14,6 +14,8 @@ var all = []*Gateway{
 	DLocal,
 	Paddle,
 	Square,
+	Midtrans,
+	Wompi,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
