@@ -27,11 +27,9 @@ type Delivery struct {
 // gateways with a [Remote]. A gateway that signs nothing verifies nothing: nil,
 // and nothing that the delivery says may be believed.
 func (g *Gateway) Verify(s Source, d Delivery, now time.Time, keys ...string) error {
-	if s.Basic != "" {
-		// First: it is cheap, and guards against work for strangers.
-		if err := signature.CheckBasic(d.Header, s.Basic); err != nil {
-			return err
-		}
+	// First: it is cheap, and guards against work for strangers.
+	if err := checkSender(s, d.Header); err != nil {
+		return err
 	}
 	if g.Scheme == "" {
 		return nil
@@ -55,6 +53,17 @@ func (g *Gateway) SignatureRequest(s Source, d Delivery) signature.Request {
 	return signature.Request{
 		Method: d.Method, URL: s.PublicURL, Query: d.Query, Header: d.Header, Body: d.Body, Tolerance: s.Tolerance,
 	}
+}
+
+// checkSender checks the credentials that a source has for its sender.
+func checkSender(s Source, h http.Header) error {
+	switch {
+	case s.Basic != "":
+		return signature.CheckBasic(h, s.Basic)
+	case s.Authorization != "":
+		return signature.CheckAuthorization(h, s.Authorization)
+	}
+	return nil
 }
 
 // secrets returns what deliveries may be signed with.
@@ -83,6 +92,9 @@ func (g *Gateway) Deliver(s Source, body []byte, id string, now time.Time) (Deli
 	}}
 	if s.Basic != "" {
 		d.Header.Set("Authorization", basicHeader(s.Basic))
+	}
+	if s.Authorization != "" {
+		d.Header.Set("Authorization", s.Authorization)
 	}
 	if g.Scheme == "" {
 		return d, nil

@@ -16,6 +16,7 @@ var all = []*Gateway{
 	Square,
 	Midtrans,
 	Wompi,
+	Checkout,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.

@@ -23,6 +23,37 @@ func CheckBasic(header http.Header, userpass string) error {
 	return err
 }
 
+// CheckAuthorization reports whether the request carries an Authorization header
+// of exactly this value: nil, or an [*Error] of the scheme "authorization". It is
+// for gateways that were told to send a fixed text (checkout), and compares in
+// constant time, without telling its length. [BadSecret]: want is no header.
+func CheckAuthorization(header http.Header, want string) error {
+	err := checkAuthorization(header, want)
+	if err == nil {
+		return nil
+	}
+	err.Scheme = "authorization"
+	return err
+}
+
+func checkAuthorization(h http.Header, want string) *Error {
+	if want == "" {
+		return refuse(NoSecret, "no header is configured")
+	}
+	if strings.TrimSpace(want) != want || strings.ContainsAny(want, "\r\n\x00") {
+		return refuse(BadSecret, "want the value of a header")
+	}
+	value, err := field{name: "Authorization"}.get(h)
+	if err != nil {
+		return err
+	}
+	got, expected := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(want))
+	if !equal(got[:], expected[:]) {
+		return refuse(Mismatch, "")
+	}
+	return nil
+}
+
 func checkBasic(h http.Header, userpass string) *Error {
 	if userpass == "" {
 		return refuse(NoSecret, "no credentials are configured")
