@@ -197,6 +197,51 @@ func TestSend(t *testing.T) {
 	require.Regexp(t, `^paidonce: http://127.0.0.1:1/webhooks/pay cannot be reached: .*; is paidonce dev or serve running\?\n$`, a.stderr)
 }
 
+// TestSendToAnybody: every gateway's events go signed to any receiver, without a
+// configuration.
+func TestSendToAnybody(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got gateway.Delivery
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && r.URL.Path == "/hooks/own" {
+			got = gateway.Delivery{Method: r.Method, Query: r.URL.RawQuery, Header: r.Header, Body: body}
+		}
+	}))
+	t.Cleanup(s.Close)
+	for _, g := range gateway.All() {
+		source := g.Example("send")
+		if g.Scheme == "" {
+			a := call(t, words("send %s x --secret y --to %s", g.Name, s.URL))
+			require.Equal(t, exitUsage, a.code)
+			require.Contains(t, a.stderr, "signs nothing")
+			continue
+		}
+		secret := append(source.SigningKeys, g.LiveSecrets(source)...)[0]
+		typ := g.Types(source)[0].Name
+		a := call(t, []string{"send", g.Name, typ, "--secret", "$KEY", "--to", s.URL + "/hooks/own", "--order", "ord7", "--amount", "12.34"}, "KEY", secret)
+		require.Equal(t, exitOK, a.code, "%s: %s", g.Name, a.stderr)
+		require.NotContains(t, a.stdout, secret)
+		if g.Remote != nil {
+			continue // whose public key is found on the network
+		}
+		source.PublicURL = s.URL + "/hooks/own"
+		mu.Lock()
+		err := g.Verify(source, got, now)
+		mu.Unlock()
+		require.NoError(t, err, g.Name)
+	}
+	a := call(t, []string{"send", "stripe", "payment_intent.succeeded", "--secret", "whsec_x"})
+	require.Equal(t, exitUsage, a.code)
+	require.Contains(t, a.stderr, "say with --to where to send it")
+	a = call(t, []string{"send", "stripe", "payment_intent.succeeded", "--secret", "whsec_x", "--print"})
+	require.Equal(t, exitOK, a.code)
+	require.Contains(t, a.stdout, "curl -sS -X POST https://shop.example/webhooks/stripe")
+}
+
 // What --print prints is a command that a shell takes as it is meant.
 func TestSendPrint(t *testing.T) {
 	t.Parallel()

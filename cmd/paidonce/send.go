@@ -21,7 +21,7 @@ import (
 )
 
 type sendCmd struct {
-	Source string `arg:"" help:"The source to send to: an id of the configuration."`
+	Source string `arg:"" help:"The source to send to: an id of the configuration; with --secret also the name of a gateway."`
 	Type   string `arg:"" help:"The type of event; paidonce gateways NAME lists them."`
 
 	Order    string            `placeholder:"REF" help:"The order that the payment is for: its external_ref."`
@@ -34,7 +34,9 @@ type sendCmd struct {
 	At       time.Time         `placeholder:"TIME" help:"When it happened (RFC 3339). Default: now."`
 	Set      map[string]string `placeholder:"PATH=VALUE" mapsep:"none" help:"Overwrite a value of the payload before it is signed. Repeatable."`
 	Body     string            `type:"existingfile" placeholder:"FILE" help:"Send this payload instead of a generated one."`
-	To       string            `placeholder:"URL" help:"Where to send it (default: the serve of the configuration on this machine)."`
+	To       string            `placeholder:"URL" help:"Where to send it, also to a receiver of your own (default: the serve of the configuration on this machine)."`
+	Secret   string            `placeholder:"SECRET" help:"Sign with this secret, or private key; $$NAME is read from the environment, file:PATH from a file. Needs no configuration: SOURCE is then a gateway, and --to says where to."`
+	URL      string            `name:"public-url" placeholder:"URL" help:"The URL that is signed, where one is (square). Default: --to."`
 	Print    bool              `help:"Print it as a curl command and send nothing."`
 	JSON     bool              `help:"Print JSON: what was sent and what was answered."`
 }
@@ -47,20 +49,13 @@ Examples:
 
     paidonce send stripe payment_intent.succeeded --order ord_1 --amount 50.00 --currency EUR
     paidonce send adyen REFUND --order ord_1 --amount 1000 --set reason=damaged
-    paidonce send stripe charge.refunded --order ord_1 --print`
+    paidonce send stripe charge.refunded --order ord_1 --print
+    paidonce send square payment.updated --secret '$SQUARE_KEY' --to https://shop.example/hooks/square`
 }
 
 // Run runs the command.
 func (c sendCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.loadAccounts()
-	if err != nil {
-		return err
-	}
-	source, g, err := sourceOf(cfg, c.Source)
-	if err != nil {
-		return err
-	}
-	to, err := endpoint(c.To, cfg, source.ID)
+	source, g, to, err := c.target(e)
 	if err != nil {
 		return err
 	}
@@ -88,7 +83,7 @@ func (c sendCmd) Run(ctx context.Context, e *env) error {
 			"url": to, "header": header, "body": string(body), "status": status, "answer": answer,
 		})
 	} else {
-		c.tell(e, g, source, body, to, status, answer)
+		c.tell(e, g, source, d, to, status, answer)
 	}
 	if err == nil && status/100 != 2 {
 		return errFailed
@@ -96,32 +91,74 @@ func (c sendCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
+// target is the source to send to, and where that is.
+func (c sendCmd) target(e *env) (gateway.Source, *gateway.Gateway, string, error) {
+	var source gateway.Source
+	if c.Secret == "" {
+		cfg, err := e.loadAccounts()
+		if err != nil {
+			return source, nil, "", err
+		}
+		source, g, err := sourceOf(cfg, c.Source)
+		if err != nil {
+			return source, nil, "", err
+		}
+		to, err := endpoint(c.To, cfg, source.ID)
+		return source, g, to, err
+	}
+	g, ok := gateway.Lookup(c.Source)
+	switch {
+	case !ok:
+		return source, nil, "", usage("there is no gateway %q; paidonce gateways lists them", c.Source)
+	case g.Scheme == "":
+		return source, nil, "", usage("%s signs nothing, so there is nothing to do with --secret", g.Title)
+	case c.To == "" && !c.Print:
+		return source, nil, "", usage("with --secret say with --to where to send it")
+	}
+	secret, err := e.secret(c.Secret)
+	if err != nil {
+		return source, nil, "", err
+	}
+	source = g.Example(secret)
+	source.ID = g.Name
+	switch {
+	case len(source.SigningKeys) > 0:
+		source.SigningKeys = []string{secret}
+	case len(source.HMACKeys) > 0:
+		source.HMACKeys = []string{secret}
+	default:
+		source.Secrets = []string{secret}
+	}
+	to, err := endpoint(cond(c.To != "", c.To, "https://shop.example"), nil, g.Name)
+	source.PublicURL = cond(c.URL != "", c.URL, to)
+	return source, g, to, err
+}
+
 // tell says what was sent, what came back, and what to do next.
-func (c sendCmd) tell(e *env, g *gateway.Gateway, source gateway.Source, body []byte, to string, status int, answer string) {
+func (c sendCmd) tell(e *env, g *gateway.Gateway, source gateway.Source, d gateway.Delivery, to string, status int, answer string) {
 	fmt.Fprintf(e.stdout, "%s to %s: %d", c.Type, to, status)
 	if answer != "" {
 		fmt.Fprintf(e.stdout, " %s", answer)
 	}
 	fmt.Fprintln(e.stdout)
-	if status/100 != 2 {
+	if status/100 != 2 || c.Secret != "" {
 		return
 	}
-	// What was made is read as the server reads it, to name the event.
-	events, err := g.Events(source, gateway.Delivery{Method: http.MethodPost, Header: c.readHeader(g), Body: body})
+	// What was sent is read as the server reads it, to name the event.
+	events, err := g.Events(source, d)
 	if err != nil {
 		return // quarantined: there is no more to say about it
 	}
 	for _, event := range events {
 		fmt.Fprintf(e.stdout, "See: %s explain %s\n", selfCommand(e.getenv), shellWord(event.ID))
 	}
-}
-
-func (c sendCmd) readHeader(g *gateway.Gateway) http.Header {
-	h := http.Header{}
-	if c.ID != "" && g.Name == gateway.Standard.Name {
-		h.Set("Webhook-Id", c.ID)
+	objects, err := g.Objects(source, d)
+	if err != nil {
+		return
 	}
-	return h
+	for _, o := range objects {
+		fmt.Fprintf(e.stdout, "It only names %s: %s is asked about it at %s.\n", o, g.Title, g.Fetch.BaseURL(source))
+	}
 }
 
 // body makes the payload.
@@ -191,7 +228,7 @@ func orNone(names []string) string {
 // endpoint is the URL of a source: to as it stands if it has a path, else with
 // the path of the source, else that of the serve of the configuration.
 func endpoint(to string, cfg *config.Config, source string) (string, error) {
-	if to == "" {
+	if to == "" && cfg != nil {
 		to = app.URL(cfg.Listen)
 	}
 	u, err := url.Parse(to)
