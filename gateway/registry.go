@@ -9,6 +9,7 @@ var all = []*Gateway{
 	Shopify,
 	MollieClassic,
 	Mollie,
+	GoCardless,
 	Razorpay,
 	PayPal,
 	DLocal,
