@@ -28,15 +28,15 @@ type turn struct {
 func (w *Workers) enter(account string) (t *turn, denied string) {
 	endpoint, ok := w.endpoint(account)
 	if !ok {
-		w.share.turnedAway(account)
+		w.share.TurnedAway(account)
 		return nil, "no_callback"
 	}
 	pass := w.circuits.Enter(endpoint)
 	if pass == nil {
-		w.share.turnedAway(account)
+		w.share.TurnedAway(account)
 		return nil, "circuit"
 	}
-	if !w.share.acquire(account) {
+	if !w.share.Acquire(account) {
 		w.circuits.Leave(pass)
 		return nil, "share"
 	}
@@ -44,14 +44,14 @@ func (w *Workers) enter(account string) (t *turn, denied string) {
 }
 
 func (t *turn) end() {
-	t.w.share.release(t.account)
+	t.w.share.Release(t.account)
 	t.w.circuits.Leave(t.pass)
 }
 
 // more reports whether the turn may begin another call.
 func (t *turn) more(ctx context.Context) bool {
 	return ctx.Err() == nil && !t.w.stopping.Load() && t.w.opts.Elapsed()-t.began < t.w.opts.budget() &&
-		t.w.circuits.Closed(t.endpoint) && t.w.share.keeps(t.account)
+		t.w.circuits.Closed(t.endpoint) && t.w.share.Keeps(t.account)
 }
 
 // drain calls what one order owes, and then, if work of its account was turned away, what others of it do.
@@ -73,7 +73,7 @@ func (w *Workers) drain(ctx context.Context, account string, id uuid.UUID) error
 		return err
 	}
 	for t.more(ctx) {
-		backlog := w.share.backlog(account)
+		backlog := w.share.Backlog(account)
 		if backlog == 0 {
 			return nil
 		}
@@ -83,7 +83,7 @@ func (w *Workers) drain(ctx context.Context, account string, id uuid.UUID) error
 			return err
 		}
 		if !found {
-			w.share.caughtUp(account, backlog)
+			w.share.CaughtUp(account, backlog)
 			return nil
 		}
 		w.note(ctx, "pull", looked)

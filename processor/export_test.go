@@ -9,15 +9,6 @@ import (
 
 // The parts that decide, for tests of their rules alone.
 
-var NewShare = newShare
-
-func (s *share) Acquire(account string) bool    { return s.acquire(account) }
-func (s *share) Release(account string)         { s.release(account) }
-func (s *share) Keeps(account string) bool      { return s.keeps(account) }
-func (s *share) TurnedAway(account string)      { s.turnedAway(account) }
-func (s *share) Backlog(account string) int     { return s.backlog(account) }
-func (s *share) CaughtUp(account string, n int) { s.caughtUp(account, n) }
-
 // NextTry is the schedule's word after failed attempt n, which ended with err.
 func NextTry(waits []time.Duration, refusedFor time.Duration, n int, err error) (time.Duration, bool) {
 	return schedule{waits: waits, refusedFor: refusedFor}.next(n, resultOf(err))

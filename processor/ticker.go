@@ -52,7 +52,7 @@ func (t *ticker) tick(ctx context.Context) error {
 	for account, n := range renewed {
 		w.metrics.renewed.Add(float64(n))
 		if n == w.opts.TickLimit {
-			w.share.turnedAway(account) // there are more: its workers go on to them
+			w.share.TurnedAway(account) // there are more: its workers go on to them
 		}
 	}
 	dead, err := w.store.DeadCount(ctx)

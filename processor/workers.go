@@ -46,7 +46,7 @@ type Workers struct {
 	endpoint func(account string) (string, bool)
 	opts     WorkerOptions
 	schedule schedule
-	share    *share
+	share    *egress.Share
 	circuits *egress.Circuits
 	metrics  *workerMetrics
 	stopping atomic.Bool
@@ -65,7 +65,7 @@ func NewWorkers(st EffectStore, f Fulfiller, opts WorkerOptions) (*Workers, erro
 	w := &Workers{
 		store: st, fulfill: f, opts: opts,
 		schedule: schedule{waits: opts.Schedule, refusedFor: opts.RefusedFor},
-		share:    newShare(opts.Workers, opts.QuietAfter, opts.Elapsed),
+		share:    egress.NewShare(opts.Workers, opts.QuietAfter, opts.Elapsed),
 		circuits: egress.NewCircuits(opts.CircuitAfter, opts.CircuitOpen, opts.Elapsed),
 		endpoint: func(account string) (string, bool) { return account, true },
 	}

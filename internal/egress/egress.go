@@ -1,6 +1,6 @@
 // Package egress is how the program calls strangers: only where it is allowed to
 // ([PublicDial]), only while they answer ([Circuits]), and not before they said
-// ([RetryAfter]). Merchants' callbacks and gateways' APIs are called through it.
+// ([RetryAfter]), with workers shared out among accounts ([Share]). Merchants' callbacks and gateways' APIs are called through it.
 package egress
 
 import (

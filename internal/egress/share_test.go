@@ -1,4 +1,4 @@
-package processor_test
+package egress_test
 
 import (
 	"testing"
@@ -6,13 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/paidonce/paidonce/processor"
+	"github.com/paidonce/paidonce/internal/egress"
 )
-
-// hand is a clock that a test moves.
-type hand struct{ d time.Duration }
-
-func (h *hand) elapsed() time.Duration { return h.d }
 
 func TestShare(t *testing.T) {
 	t.Parallel()
@@ -26,7 +21,7 @@ func TestShare(t *testing.T) {
 	t.Run("AloneThreeQuarters", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(16, time.Second, h.elapsed)
+		s := egress.NewShare(16, time.Second, h.elapsed)
 		require.Equal(t, 12, acquired(s, "a"))
 		s.Release("a")
 		require.True(t, s.Acquire("a"))
@@ -36,7 +31,7 @@ func TestShare(t *testing.T) {
 	t.Run("AQuarterWhileAnotherIsActive", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(16, time.Second, h.elapsed)
+		s := egress.NewShare(16, time.Second, h.elapsed)
 		require.True(t, s.Acquire("b"))
 		s.Release("b")
 		h.d += time.Second
@@ -48,7 +43,7 @@ func TestShare(t *testing.T) {
 	t.Run("AQuarterWhileAnotherIsAtWork", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(16, time.Second, h.elapsed)
+		s := egress.NewShare(16, time.Second, h.elapsed)
 		require.True(t, s.Acquire("b"))
 		h.d += time.Hour
 		require.Equal(t, 4, acquired(s, "a"), "its call takes long, but it is there")
@@ -57,7 +52,7 @@ func TestShare(t *testing.T) {
 	t.Run("BeingTurnedAwayIsActivity", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(4, time.Second, h.elapsed)
+		s := egress.NewShare(4, time.Second, h.elapsed)
 		require.Equal(t, 3, acquired(s, "a"))
 		require.True(t, s.Acquire("b"))
 		require.False(t, s.Acquire("b"))
@@ -68,7 +63,7 @@ func TestShare(t *testing.T) {
 	t.Run("AHolderGivesWayWhenAnotherComes", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(16, time.Second, h.elapsed)
+		s := egress.NewShare(16, time.Second, h.elapsed)
 		require.Equal(t, 12, acquired(s, "a"))
 		require.True(t, s.Keeps("a"))
 		require.True(t, s.Acquire("b"))
@@ -83,7 +78,7 @@ func TestShare(t *testing.T) {
 	t.Run("OneWorkerIsEverybodys", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(1, time.Second, h.elapsed)
+		s := egress.NewShare(1, time.Second, h.elapsed)
 		require.True(t, s.Acquire("a"))
 		require.False(t, s.Acquire("a"))
 		require.True(t, s.Acquire("b"), "the queue has no more workers than that, not the share")
@@ -92,7 +87,7 @@ func TestShare(t *testing.T) {
 	t.Run("WhatWasTurnedAwayIsRemembered", func(t *testing.T) {
 		t.Parallel()
 		var h hand
-		s := processor.NewShare(4, time.Second, h.elapsed)
+		s := egress.NewShare(4, time.Second, h.elapsed)
 		require.Zero(t, s.Backlog("a"))
 		acquired(s, "a") // the last one was refused
 		n := s.Backlog("a")
