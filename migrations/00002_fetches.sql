@@ -17,7 +17,8 @@ CREATE TABLE fetches (
   asked_at timestamptz, -- the start of the last call
   claimed_until timestamptz,
   fence bigint NOT NULL DEFAULT 0,
-  attempts int NOT NULL DEFAULT 0, -- that failed, in a row
+  attempts int NOT NULL DEFAULT 0, -- that failed in one way, in a row
+  failing text, -- that way
   unchanged int NOT NULL DEFAULT 0, -- calls in a row whose answer was the one before
   last_digest text, -- of what was taken in last
   last_error text,

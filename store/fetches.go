@@ -82,6 +82,7 @@ const (
 			next_at = CASE WHEN f.state = 'open' THEN f.next_at ELSE greatest(clock_timestamp(), f.asked_at + ` + sqlPause + `) END,
 			announced_at = CASE WHEN f.state = 'open' THEN f.announced_at ELSE clock_timestamp() END,
 			attempts = CASE WHEN f.state = 'open' THEN f.attempts ELSE 0 END,
+			failing = CASE WHEN f.state = 'open' THEN f.failing END,
 			last_error = CASE WHEN f.state = 'open' THEN f.last_error END
 		WHERE f.state <> 'open' OR f.claimed_until IS NOT NULL AND NOT f.again
 		RETURNING f.object, f.again, f.next_at, clock_timestamp()`
@@ -209,7 +210,10 @@ type FetchClaim struct {
 	Account, Source, Object string
 	Gateway                 string
 
-	Attempt int // from 1
+	// Attempt counts from 1: this one, and those before it that failed in a row in the way that Failing names (empty:
+	// none did) or were never settled.
+	Attempt int
+	Failing string
 	Fence   int64
 
 	// AskedAt is when the claim began, by the database's clock: the answer knows at least what was so then.
@@ -228,7 +232,7 @@ const sqlClaimFetch = `
 		claimed_until = c.now + $1::interval, next_at = c.now + $1::interval
 	FROM due d, LATERAL (SELECT clock_timestamp() AS now) c
 	WHERE f.account_id = d.account_id AND f.source_id = d.source_id AND f.object = d.object
-	RETURNING f.account_id, f.source_id, f.object, f.gateway, f.attempts, f.fence, f.asked_at, coalesce(f.last_digest, ''),
+	RETURNING f.account_id, f.source_id, f.object, f.gateway, f.attempts, coalesce(f.failing, ''), f.fence, f.asked_at, coalesce(f.last_digest, ''),
 		f.asked_at - d.next_at, d.claimed_until IS NOT NULL`
 
 // ClaimFetch claims an object, if it is due and nobody else is asking about it: nil if not. The attempt is counted and
@@ -275,6 +279,9 @@ type FetchAnswer struct {
 	Done   bool   // the answer is taken in
 	Digest string // of it, if Done
 
+	// Failing is otherwise the way in which it failed. A failure of another way than the one before begins to count anew.
+	Failing string
+
 	Dead bool          // otherwise: it is given up until it is announced again
 	Wait time.Duration // otherwise: ask again after this
 	Free bool          // otherwise: no call was made, so the attempt does not count
@@ -295,7 +302,8 @@ const sqlSettleFetch = `
 		next_at = CASE WHEN x.state = 'open' THEN greatest(clock_timestamp() + $5::interval, x.earliest) END,
 		announced_at = CASE WHEN $6 AND f.again THEN f.asked_at ELSE f.announced_at END,
 		settled_at = CASE WHEN x.state = 'open' THEN f.settled_at ELSE clock_timestamp() END,
-		attempts = CASE WHEN $6 THEN 0 WHEN $8 THEN f.attempts - 1 ELSE f.attempts END,
+		attempts = CASE WHEN $6 THEN 0 WHEN $8 THEN f.attempts - 1 WHEN f.failing <> $11 THEN 1 ELSE f.attempts END,
+		failing = CASE WHEN $6 THEN NULL WHEN $8 THEN f.failing ELSE $11 END,
 		unchanged = x.unchanged,
 		last_digest = CASE WHEN $6 THEN $9 ELSE f.last_digest END,
 		last_error = CASE WHEN NOT $6 THEN $10 END
@@ -353,7 +361,7 @@ func (s *Store) settleFetch(ctx context.Context, tx *pipedTx, c FetchClaim, a Fe
 	)
 	b.Queue("BEGIN")
 	b.Queue(sqlSettings)
-	b.Queue(sqlSettleFetch, c.Account, c.Source, c.Object, c.Fence, max(0, a.Wait), a.Done, a.Dead, a.Free, a.Digest, storable(a.Err)).
+	b.Queue(sqlSettleFetch, c.Account, c.Source, c.Object, c.Fence, max(0, a.Wait), a.Done, a.Dead, a.Free, a.Digest, storable(a.Err), a.Failing).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&state, &next, &now) })
 	if err := send(ctx, tx, &b); errors.Is(err, pgx.ErrNoRows) {
 		return FetchSettled{Stale: true}, nil

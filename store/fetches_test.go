@@ -167,6 +167,22 @@ func TestSettleFetch(t *testing.T) {
 		require.Equal(t, 2, claimFetch(t, s, paymentOne).Attempt)
 	})
 
+	t.Run("AnotherFailureCountsAnew", func(t *testing.T) {
+		t.Parallel()
+		s, pool := open(t)
+		announce(t, s, paymentOne)
+		for i, want := range []struct {
+			failing string
+			attempt int
+		}{{"down", 1}, {"down", 2}, {"gone", 3}, {"gone", 2}, {"down", 3}, {"down", 2}} {
+			c := claimFetch(t, s, paymentOne)
+			require.Equal(t, want.attempt, c.Attempt, "%d", i)
+			settleFetch(t, s, c, store.FetchAnswer{Failing: want.failing, Err: "no"})
+		}
+		require.Equal(t, "down", claimFetch(t, s, paymentOne).Failing)
+		require.Equal(t, 3, readFetch(t, pool, paymentOne).Attempts)
+	})
+
 	t.Run("AFreeAttemptDoesNotCount", func(t *testing.T) {
 		t.Parallel()
 		s, pool := open(t)

@@ -129,7 +129,7 @@ func (p *program) open(ctx context.Context, part string, size int) (*store.Store
 		pool.Close()
 		return nil, err
 	}
-	st, err := store.New(pool, store.Options{Logger: p.log})
+	st, err := store.New(pool, store.Options{MaxOpenFetches: p.cfg.Fetch.Open, Logger: p.log})
 	if err != nil {
 		pool.Close()
 		return nil, err

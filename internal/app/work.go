@@ -1,9 +1,12 @@
 package app
 
 import (
+	"errors"
+
 	"github.com/riverqueue/river"
 
 	"github.com/paidonce/paidonce/internal/upkeep"
+	"github.com/paidonce/paidonce/outbound"
 	"github.com/paidonce/paidonce/processor"
 	"github.com/paidonce/paidonce/store"
 )
@@ -23,18 +26,43 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	fetcher, err := p.newFetcher(st)
+	if err != nil {
+		return nil, err
+	}
 	workers, err := processor.NewWorkers(st, callback, processor.WorkerOptions{
 		Workers:  p.cfg.Workers.Count,
 		PollOnly: p.cfg.Pool.PgBouncer,
 
 		PeriodicJobs: []*river.PeriodicJob{tidy.Periodic()},
-		AddWorkers:   tidy.Register,
+		Queues:       fetcher.Queues(),
+		AddWorkers: func(ws *river.Workers) error {
+			return errors.Join(tidy.Register(ws), fetcher.Register(ws))
+		},
 
 		Logger: p.log, Registerer: p.registry,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.front = append(p.front, workers.Run)
+	p.front = append(p.front, workers.Run, fetcher.Run)
 	return callback.Close, nil
+}
+
+// newFetcher returns what asks gateways about what their webhooks only name. What
+// they answer goes the way of webhooks, through an ingester of this part's own
+// connections.
+func (p *program) newFetcher(st *store.Store) (*outbound.Fetcher, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	ingester, err := processor.NewIngester(st, processor.IngestOptions{Logger: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.back = append(p.back, ingester.Run)
+	return outbound.NewFetcher(st, client, ingester, p.live.source, outbound.FetchOptions{
+		Workers: p.cfg.Fetch.Workers, Logger: p.log, Registerer: p.registry,
+	})
 }

@@ -107,6 +107,8 @@ func (c *Config) checkProgram(k *checker) {
 	// for /readyz, a worker process one for each claim and some for River.
 	checkInt(k, "pool.serve", c.Pool.Serve, 4, 1000)
 	checkInt(k, "workers.count", c.Workers.Count, 1, 500)
+	checkInt(k, "fetch.workers", c.Fetch.Workers, 1, 500)
+	checkInt(k, "fetch.open", c.Fetch.Open, 1, 100_000)
 	checkInt(k, "pool.work", c.Pool.Work, min(c.Workers.Count, 500)+4, 1000)
 	checkDuration(k, "pool.statement_timeout", c.Pool.StatementTimeout, time.Second, 10*time.Minute)
 	checkDuration(k, "pool.lock_timeout", c.Pool.LockTimeout, 10*time.Millisecond, time.Minute)

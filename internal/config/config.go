@@ -50,6 +50,7 @@ type Config struct {
 	Pool      Pool      `yaml:"pool"`
 	Limits    Limits    `yaml:"limits"`
 	Workers   Workers   `yaml:"workers"`
+	Fetch     Fetch     `yaml:"fetch"`
 	Retention Retention `yaml:"retention"`
 
 	// Accounts are the merchants, by name. A name stands in the rows of the
@@ -70,7 +71,7 @@ type Log struct {
 // (instances of serve × Serve) + (instances of work × Work) + some for people.
 type Pool struct {
 	Serve            int           `yaml:"serve" help:"most connections of one serve process"`
-	Work             int           `yaml:"work" help:"most connections of one work process. Default: workers.count + 8"`
+	Work             int           `yaml:"work" help:"most connections of one work process. Default: workers.count + fetch.workers + 8"`
 	StatementTimeout time.Duration `yaml:"statement_timeout" help:"longest time of one SQL statement"`
 	LockTimeout      time.Duration `yaml:"lock_timeout" help:"longest wait for a lock of the database; tried again inside, then 503"`
 	PgBouncer        bool          `yaml:"pgbouncer" help:"database_url goes through PgBouncer in transaction mode: no prepared statements, no LISTEN; set the timeouts with ALTER ROLE. Needs direct_url"`
@@ -94,6 +95,12 @@ type Limits struct {
 type Workers struct {
 	Count       int    `yaml:"count" help:"effects that one work process handles at once"`
 	AdminListen string `yaml:"admin_listen" help:"address of work for /healthz, /readyz and /metrics. off: none"`
+}
+
+// Fetch bounds what is asked of gateways whose webhooks do not say it all.
+type Fetch struct {
+	Workers int `yaml:"workers" help:"objects that one work process asks gateways about at once"`
+	Open    int `yaml:"open" help:"objects of one source that may wait to be asked about; of a gateway that signs nothing, what is announced beyond them is dropped and counted"`
 }
 
 // Retention says how long rows are kept.
@@ -162,6 +169,7 @@ func Defaults() *Config {
 			ShutdownTimeout:   20 * time.Second,
 		},
 		Workers:   Workers{Count: 16, AdminListen: "127.0.0.1:9091"},
+		Fetch:     Fetch{Workers: 8, Open: 1000},
 		Retention: Retention{Payloads: 90 * 24 * time.Hour},
 	}
 }
@@ -208,7 +216,7 @@ func Parse(name string, data []byte, getenv func(string) string, names ...string
 // derive fills in what follows from other values.
 func (c *Config) derive() {
 	if c.Pool.Work == 0 {
-		c.Pool.Work = c.Workers.Count + 8
+		c.Pool.Work = c.Workers.Count + c.Fetch.Workers + 8
 	}
 	if c.DirectURL == "" {
 		c.DirectURL = c.DatabaseURL

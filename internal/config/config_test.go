@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 	require.EqualValues(t, 512<<10, c.Limits.MaxBody)
 	require.Equal(t, 90*time.Second, c.Limits.IdleTimeout)
 	require.Equal(t, 30*24*time.Hour, c.Retention.Payloads)
-	require.Equal(t, 24, c.Pool.Work, "workers and eight more")
+	require.Equal(t, 32, c.Pool.Work, "workers of both kinds and eight more")
 
 	shop := c.Accounts["shop"]
 	require.Equal(t, config.Secret(callSecret), shop.Callback.Secret)
@@ -87,7 +87,7 @@ func TestNothingSetIsDefaults(t *testing.T) {
 	t.Parallel()
 	c := parse(t, "")
 	want := config.Defaults()
-	want.Pool.Work = 24
+	want.Pool.Work = 32
 	require.Equal(t, want.YAML(), c.YAML())
 }
 

@@ -25,7 +25,7 @@ func TestProblems(t *testing.T) {
 		{"TwoDocuments", "listen: :1\n---\nlisten: :2\n", "paidonce.yaml: holds 2 YAML documents; keep one"},
 		{"NoKeys", "- a\n- b\n", "paidonce.yaml: must hold keys with values, not a list"},
 		{"KeyTwice", "listen: :1\nlisten: :2\n", `paidonce.yaml:2:1: is not YAML: mapping key "listen" already defined at [1:1]`},
-		{"UnknownKeyAtTheTop", "sauces: x\n", `paidonce.yaml:1:1: unknown key "sauces"; known here: accounts, admin_listen, database_url, direct_url, limits, listen, log, pool, retention, trusted_proxies, trusted_proxy_header, workers`},
+		{"UnknownKeyAtTheTop", "sauces: x\n", `paidonce.yaml:1:1: unknown key "sauces"; known here: accounts, admin_listen, database_url, direct_url, fetch, limits, listen, log, pool, retention, trusted_proxies, trusted_proxy_header, workers`},
 		{"UnknownKeyInside", "limits:\n  max_bodies: 1\n", `paidonce.yaml:2:3: limits: unknown key "max_bodies"; did you mean "max_body"?`},
 		{"UnknownKeyOfASource", source(goodStripe + "\nsecret: whsec_x"), `paidonce.yaml:8:9: accounts.shop.sources.pay: unknown key "secret"; did you mean "secrets"?`},
 		{"NotAList", source("gateway: stripe\nmode: live\nsecrets: whsec_aaaaaaaaaaaaaaaaaaaaaaaa"), "paidonce.yaml:7:9: accounts.shop.sources.pay.secrets: must be a list, not one value"},
