@@ -56,7 +56,7 @@ func readPayload(t testing.TB, s gateway.Source, file string) reading {
 func payloadFiles(t testing.TB, name string) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"*.json", "*.form"} {
+	for _, pattern := range []string{"*.json", "*.form", "*.xml"} {
 		found, err := filepath.Glob(filepath.Join(payloads, name, pattern))
 		require.NoError(t, err)
 		files = append(files, found...)

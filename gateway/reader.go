@@ -76,8 +76,14 @@ func (l *layout) parse(s Source, d Delivery) ([]order.Event, error) {
 	if fault != nil {
 		return nil, fault
 	}
+	return l.read(s, doc, d.Body)
+}
+
+// read reads a document that was found in a delivery; body is the text of it that
+// is signed.
+func (l *layout) read(s Source, doc value, body []byte) ([]order.Event, error) {
 	r := &reader{source: s, doc: doc, units: l.units}
-	r.ID, r.Type = bodyID(d.Body), unreadableType
+	r.ID, r.Type = bodyID(body), unreadableType
 	if l.id != "" {
 		id, err := doc.at(l.id)
 		if err != nil {

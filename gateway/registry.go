@@ -18,6 +18,7 @@ var all = []*Gateway{
 	Midtrans,
 	Wompi,
 	Checkout,
+	Braintree,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
