@@ -32,10 +32,11 @@ const stopWithin = 60 * time.Second
 // program is the program under test, in this process or in its own ones. It
 // implements [cases.Program].
 type program struct {
-	dir       string // has its configuration and its clock
-	database  string // URL
-	network   string // address of the recording network; empty: none
-	processes bool   // instances are child processes
+	dir       string           // has its configuration and its clock
+	database  string           // URL
+	network   string           // address of the recording network; empty: none
+	processes bool             // instances are child processes
+	edges     func(*app.Edges) // changes those of instances in this process; nil: nothing
 
 	now  atomic.Int64 // the clock, in ns since the Unix epoch; 0: the real one
 	logs buffer
@@ -145,6 +146,9 @@ func (p *program) startHere(ctx context.Context, process, name string) (*instanc
 	}
 	if p.network != "" {
 		edges.DialContext = dialer(p.network)
+	}
+	if p.edges != nil {
+		p.edges(&edges)
 	}
 	run := app.Serve
 	if process == "work" {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/internal/app"
 	"github.com/paidonce/paidonce/internal/scenario"
 	"github.com/paidonce/paidonce/store/storetest"
 )
@@ -113,6 +114,7 @@ func openTarget(t *testing.T, set *scenario.Set) (scenario.Target, *program) {
 	p, err := newProgram(t.TempDir(), url, "", false, s)
 	require.NoError(t, err)
 	t.Cleanup(p.close)
+	p.edges = func(e *app.Edges) { e.DialContext, e.RootCAs = set.DialContext, set.RootCAs() }
 	require.NoError(t, p.Start(t.Context(), "serve", 1))
 
 	worker := scenario.NewChild(func() *exec.Cmd {

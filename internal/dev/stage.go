@@ -207,6 +207,7 @@ func (s *Stage) startServe(ctx context.Context, cfg *config.Config, child *scena
 	go func() {
 		done <- app.Serve(run, cfg, app.Edges{
 			Now: s.opts.Now, Log: app.NewLog(cfg.Log, s.log), Ready: func(a app.Addrs) { ready <- a },
+			DialContext: s.set.DialContext, RootCAs: s.set.RootCAs(),
 		})
 	}()
 	serve := sync.OnceValue(func() error { cancel(); return <-done })

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/gatewaysim"
 	"github.com/paidonce/paidonce/order"
 )
 
@@ -93,6 +94,9 @@ func (c *checker) source(path, name string, s Source) {
 	c.word(path+".mode", s.Mode, gateway.Live, gateway.Test)
 	c.word(path+".capture", s.Capture, gateway.CaptureAutomatic, gateway.CaptureManual)
 	c.word(path+".on_unknown_order", s.OnUnknownOrder, gateway.Stub, gateway.Ignore, gateway.Create)
+	if s.AccessToken && s.Gateway != gateway.Stripe.Name {
+		c.bad(path+".access_token", "sources of %s have one, or need none", g.Name)
+	}
 	if slices.Contains(s.Secrets, stranger) {
 		c.bad(path+".secrets", "%q is the name of a secret that is never configured", stranger)
 	}
@@ -169,9 +173,30 @@ func (c *checker) delivery(path string, d *Delivery) {
 	if d.Unsigned && (d.Secret != "" || d.SignedAgo != 0) {
 		c.bad(path+".unsigned", "nothing else can be said about a signature that is not there")
 	}
+	c.api(path, d, source)
 	c.item(path, &d.Item)
 	for i := range d.Batch {
 		c.item(fmt.Sprintf("%s.batch[%d]", path, i), &d.Batch[i])
+	}
+}
+
+// api checks what is said about the gateway's API.
+func (c *checker) api(path string, d *Delivery, source Source) {
+	g, ok := gateway.Lookup(source.Gateway)
+	if !ok {
+		return // said already
+	}
+	if d.answerType(g) == "" && (d.PingOnly || d.API != nil) {
+		c.bad(path, "ping_only and api are for deliveries after which the API is asked")
+	}
+	if d.Answer != "" && (g.Fetch == nil || g.Fetch.Sample == nil) {
+		c.bad(path+".answer", "%s is not asked", g.Name)
+	}
+	if a := d.API; a != nil {
+		c.word(path+".api.answer", a.Answer, gatewaysim.Garbage, gatewaysim.Oversize, gatewaysim.Hang)
+		if a.Times < 0 || a.RetryAfter < 0 || a.Status != 0 && (a.Status < 100 || a.Status > 599) {
+			c.bad(path+".api", "times and retry_after are 0 or more, status is an HTTP status")
+		}
 	}
 }
 
@@ -186,7 +211,7 @@ func (c *checker) item(path string, i *Item) {
 }
 
 func (c *checker) expect(path string, e *Expect) {
-	if len(e.Orders) == 0 && e.Outcomes == nil && e.Statuses == nil && e.Calls == nil {
+	if len(e.Orders) == 0 && e.Outcomes == nil && e.Statuses == nil && e.Calls == nil && e.Asked == nil {
 		c.bad(path, "expects nothing")
 	}
 	for ref, o := range e.Orders {
@@ -197,6 +222,11 @@ func (c *checker) expect(path string, e *Expect) {
 	}
 	for _, w := range slices.Sorted(maps.Keys(e.Calls)) {
 		c.word(path+".calls."+w, w, effectWords...)
+	}
+	for name := range e.Asked {
+		if _, ok := c.sources[name]; !ok {
+			c.bad(path+".asked", "there is no source %q", name)
+		}
 	}
 	for code := range e.Statuses {
 		if code < 100 || code > 599 {

@@ -23,8 +23,10 @@ const (
 	pollEvery = 20 * time.Millisecond
 )
 
-// quiet waits until the merchant of this scenario is owed nothing: no effect of
-// an order of the account is open or claimed that is still wanted.
+// quiet waits until the merchant of this scenario is owed nothing: no object of
+// the account is to be asked about within 10 s (what the API does not know is
+// asked about for an hour), and no effect of an order is open or
+// claimed that is still wanted.
 func (p *play) quiet(ctx context.Context) error {
 	end := time.NewTimer(quietWithin)
 	defer end.Stop()
@@ -50,18 +52,26 @@ func (p *play) owed(ctx context.Context) ([]string, error) {
 	type row struct {
 		Ref, Told, Want string
 		State           *string
+		Object          *string // of a gateway that is still to be asked about
 	}
 	rows, _ := p.target.Pool.Query(ctx, `
-		SELECT o.external_ref, o.told, o.want, t.effect_state
+		SELECT o.external_ref, o.told, o.want, t.effect_state, NULL AS object
 		FROM orders o LEFT JOIN order_transitions t
 		  ON t.account_id = o.account_id AND t.order_id = o.id AND t.effect_state IN ('open', 'claimed', 'dead')
-		WHERE o.account_id = $1 ORDER BY 1`, accountOf(p.scenario.Name))
+		WHERE o.account_id = $1
+		UNION ALL
+		SELECT '', '', '', NULL, object FROM fetches WHERE account_id = $1 AND (next_at < now() + interval '10 s' OR claimed_until IS NOT NULL)
+		ORDER BY 1, 5`, accountOf(p.scenario.Name))
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 	if err != nil {
 		return nil, fmt.Errorf("look at what is owed: %w", err)
 	}
 	var list []string
 	for _, o := range all {
+		if o.Object != nil {
+			list = append(list, *o.Object+" is still to be asked about")
+			continue
+		}
 		effect := order.Next(order.Told(o.Told), order.Want(o.Want))
 		claimed := o.State != nil && *o.State == "claimed"
 		dead := o.State != nil && *o.State == "dead"
@@ -117,6 +127,9 @@ func (p *play) compare(ctx context.Context, e *Expect, when string) error {
 	}
 	if e.Calls != nil {
 		counts(p, when+": calls", p.actor.merchant.Keys(), e.Calls)
+	}
+	if e.Asked != nil {
+		counts(p, when+": asked", p.asked(), e.Asked)
 	}
 	return nil
 }
@@ -186,14 +199,16 @@ func (p *play) compareOrder(ctx context.Context, where, ref string, want OrderEn
 }
 
 // outcomes counts the account's events by what they did. An event that was
-// acknowledged and left no row of its own was a duplicate.
+// acknowledged and left no row of its own was a duplicate; what APIs answered was
+// in no delivery.
 func (p *play) outcomes(ctx context.Context) (map[string]int, error) {
 	type row struct {
 		Outcome string
 		N       int
+		Answers int
 	}
 	rows, _ := p.target.Pool.Query(ctx, `
-		SELECT coalesce(outcome, 'none'), count(*)::int FROM processed_events
+		SELECT coalesce(outcome, 'none'), count(*)::int, (count(*) FILTER (WHERE `+sqlAnswered+`))::int FROM processed_events e
 		WHERE account_id = $1 AND source_id <> $2 GROUP BY 1`, accountOf(p.scenario.Name), store.APISource)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 	if err != nil {
@@ -203,7 +218,7 @@ func (p *play) outcomes(ctx context.Context) (map[string]int, error) {
 	events := 0
 	for _, r := range all {
 		got[r.Outcome] = r.N
-		events += r.N
+		events += r.N - r.Answers
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

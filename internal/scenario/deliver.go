@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +33,7 @@ type request struct {
 	events int // how many the body holds
 	status int // expected
 	where  string
+	change *change // of the gateway's API before it is sent; nil: none
 }
 
 // request makes the signed request of a delivery. n numbers the scenario's
@@ -55,6 +58,9 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 	if items := gjson.GetBytes(body, "notificationItems.#"); g.Name == "adyen" && items.Exists() {
 		r.events = int(items.Int())
 	}
+	if g.Fetch != nil && g.Fetch.Always {
+		r.events = 0 // they are what the API answers
+	}
 	if !d.Unsigned {
 		signed, err := g.Deliver(signer, body, standardID(g, id), p.target.Now().Add(-d.SignedAgo))
 		if err != nil {
@@ -65,8 +71,11 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 			r.url += "?" + signed.Query
 		}
 	}
+	if r.change, err = p.change(g, name, d, id, n); err != nil {
+		return nil, err
+	}
 	for _, path := range slices.Sorted(maps.Keys(d.Tamper)) {
-		if r.body, err = overwrite(r.body, path, d.Tamper[path]); err != nil {
+		if err := r.tamper(path, d.Tamper[path]); err != nil {
 			return nil, err
 		}
 	}
@@ -143,6 +152,45 @@ func (p *play) fill(text string, i *Item, id string) string {
 		"{{amount}}", strconv.FormatInt(amount.Minor, 10), "{{currency}}", amount.Currency,
 		"{{created}}", strconv.FormatInt(at.Unix(), 10), "{{date}}", at.UTC().Format(time.RFC3339),
 	).Replace(text)
+}
+
+// tamper overwrites a value of a request that is signed: of its query (?name), a
+// header (@Name), or the body, which is JSON or a form.
+func (r *request) tamper(path, value string) error {
+	if name, ok := strings.CutPrefix(path, "@"); ok {
+		r.header.Set(name, value)
+		return nil
+	}
+	if name, ok := strings.CutPrefix(path, "?"); ok {
+		before, raw, _ := strings.Cut(r.url, "?")
+		query, err := overwriteForm(raw, name, value)
+		r.url = before + "?" + query
+		return err
+	}
+	var err error
+	if mediaType, _, _ := mime.ParseMediaType(r.header.Get("Content-Type")); mediaType == "application/x-www-form-urlencoded" {
+		var form string
+		form, err = overwriteForm(string(r.body), path, value)
+		r.body = []byte(form)
+		return err
+	}
+	r.body, err = overwrite(r.body, path, value)
+	return err
+}
+
+// overwriteForm sets a value of a form or a query.
+func overwriteForm(text, name, value string) (string, error) {
+	form, err := url.ParseQuery(text)
+	switch {
+	case err != nil:
+		return text, fmt.Errorf("tamper: %w", err)
+	case !form.Has(name):
+		return text, fmt.Errorf("tamper: there is nothing at %q", name)
+	case form.Get(name) == value:
+		return text, fmt.Errorf("tamper: %q is %s already", name, value)
+	}
+	form.Set(name, value)
+	return form.Encode(), nil
 }
 
 // overwrite sets a value of a JSON text: as a string where a string stood, else

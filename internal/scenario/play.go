@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paidonce/paidonce/internal/gatewaysim"
 	"github.com/paidonce/paidonce/internal/scenario/merchant"
 	"github.com/paidonce/paidonce/order"
 )
@@ -18,6 +19,7 @@ type play struct {
 	scenario *Scenario
 	actor    *actor
 	target   Target
+	sim      *gatewaysim.Sim
 	client   *http.Client
 	began    time.Time // the payload's own time; in the past, as events are
 	totals   map[string]order.Amount
@@ -26,16 +28,17 @@ type play struct {
 	called <-chan struct{}
 
 	mu       sync.Mutex
+	states   map[state]int // by which delivery the gateway's API says what it says
 	statuses map[int]int
 	accepted int // events in deliveries that were answered 200
 	requests int
 	problems []string
 }
 
-func newPlay(s *Scenario, a *actor, t Target) *play {
+func newPlay(s *Scenario, a *actor, t Target, sim *gatewaysim.Sim) *play {
 	return &play{
-		scenario: s, actor: a, target: t, client: t.client, began: t.Now().Truncate(time.Second).Add(-time.Hour),
-		totals: make(map[string]order.Amount), statuses: make(map[int]int), called: a.merchant.Arrived(),
+		scenario: s, actor: a, target: t, sim: sim, client: t.client, began: t.Now().Truncate(time.Second).Add(-time.Hour),
+		totals: make(map[string]order.Amount), states: make(map[state]int), statuses: make(map[int]int), called: a.merchant.Arrived(),
 	}
 }
 
@@ -167,6 +170,9 @@ func (p *play) fire(ctx context.Context, s shot) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	if err := p.make(s.change); err != nil {
+		return fmt.Errorf("%s: %w", s.where, err)
 	}
 	code, err := p.send(ctx, s.request)
 	if err != nil {

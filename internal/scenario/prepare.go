@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/internal/gatewaysim"
 	"github.com/paidonce/paidonce/internal/scenario/merchant"
 )
 
@@ -90,6 +93,9 @@ func gatewaySource(scenario, name string, s Source, secretNames []string) gatewa
 	if s.NoBasic {
 		g.Basic = ""
 	}
+	if s.AccessToken {
+		g.AccessToken = "rk_" + secretOf(scenario, name+" token")
+	}
 	if s.Gateway == gateway.Standard.Name {
 		m := standardMap
 		g.Map = &m
@@ -109,6 +115,7 @@ type Set struct {
 	listener  net.Listener
 	server    *http.Server
 	served    chan struct{}
+	sim       *gatewaysim.Sim // the gateways' APIs
 }
 
 // actor is what belongs to one scenario.
@@ -122,21 +129,28 @@ type actor struct {
 // Prepare makes up what the scenarios need and starts their recording merchant
 // on a free port of loopback. Names must be different.
 func Prepare(scenarios []Scenario) (*Set, error) {
+	sim, err := gatewaysim.New()
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
+		sim.Close()
 		return nil, fmt.Errorf("listen for callbacks: %w", err)
 	}
-	set := &Set{scenarios: scenarios, actors: make(map[string]*actor), listener: listener, served: make(chan struct{})}
+	set := &Set{scenarios: scenarios, actors: make(map[string]*actor), listener: listener, served: make(chan struct{}), sim: sim}
 	mux := http.NewServeMux()
 	for i := range scenarios {
 		s := &scenarios[i]
 		if set.actors[s.Name] != nil {
 			listener.Close()
+			sim.Close()
 			return nil, fmt.Errorf("two scenarios are called %s", s.Name)
 		}
-		a, err := newActor(s, "http://"+listener.Addr().String()+"/"+s.Name)
+		a, err := newActor(s, "http://"+listener.Addr().String()+"/"+s.Name, sim)
 		if err != nil {
 			listener.Close()
+			sim.Close()
 			return nil, err
 		}
 		set.actors[s.Name] = a
@@ -150,7 +164,7 @@ func Prepare(scenarios []Scenario) (*Set, error) {
 	return set, nil
 }
 
-func newActor(s *Scenario, url string) (*actor, error) {
+func newActor(s *Scenario, url string, sim *gatewaysim.Sim) (*actor, error) {
 	a := &actor{sources: sourcesOf(s), apiKey: "key_" + secretOf(s.Name, "api key")}
 	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(secretOf(s.Name, "callback"))[:32])
 	var err error
@@ -172,7 +186,10 @@ func newActor(s *Scenario, url string) (*actor, error) {
 		Sources: make(map[string]gateway.Source),
 	}
 	for name, source := range a.sources {
-		g := gatewaySource(s.Name, name, source, source.Secrets)
+		g, err := sim.Source(gatewaySource(s.Name, name, source, source.Secrets))
+		if err != nil {
+			return nil, err
+		}
 		a.account.Sources[g.ID] = g
 	}
 	return a, nil
@@ -216,11 +233,22 @@ func (s *Set) File() ([]byte, error) {
 // Names returns the names of the scenarios, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.actors)) }
 
-// Close ends the merchant.
+// DialContext and RootCAs are what a program needs that verifies deliveries by
+// keys from the network: they lead to simulated hosts, and nowhere else but to
+// loopback.
+func (s *Set) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return s.sim.DialContext(ctx, network, address)
+}
+
+// RootCAs: see DialContext.
+func (s *Set) RootCAs() *x509.CertPool { return s.sim.RootCAs() }
+
+// Close ends the merchant and the simulated APIs.
 func (s *Set) Close() {
 	for _, a := range s.actors {
 		a.merchant.Close()
 	}
 	_ = s.server.Close()
 	<-s.served
+	s.sim.Close()
 }

@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/store"
 )
 
@@ -140,11 +142,11 @@ type running struct {
 // one plays one scenario and adds it up.
 func (r *running) one(ctx context.Context, s *Scenario) {
 	began := r.target.Now()
-	p := newPlay(s, r.set.actors[s.Name], r.target)
+	p := newPlay(s, r.set.actors[s.Name], r.target, r.set.sim)
 	if err := p.run(ctx); err != nil {
 		p.wrong("%v", err)
 	}
-	events, orders, err := p.size(ctx)
+	n, err := p.size(ctx)
 	if err != nil {
 		p.wrong("%v", err)
 	}
@@ -152,9 +154,9 @@ func (r *running) one(ctx context.Context, s *Scenario) {
 	defer r.mu.Unlock()
 	r.done++
 	r.sum.Deliveries += p.requests
-	r.sum.Events += events
-	r.sum.Duplicates += p.accepted - events
-	r.sum.Orders += orders
+	r.sum.Events += n.Events
+	r.sum.Duplicates += p.accepted - n.Events + n.Answers
+	r.sum.Orders += n.Orders
 	for _, n := range p.actor.merchant.Keys() {
 		r.sum.Effects += n
 	}
@@ -170,13 +172,24 @@ func (r *running) one(ctx context.Context, s *Scenario) {
 	}
 }
 
-// size counts what the scenario left in the database.
-func (p *play) size(ctx context.Context) (events, orders int, err error) {
-	err = p.target.Pool.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM processed_events WHERE account_id = $1 AND source_id <> $2),
-		  (SELECT count(*) FROM orders WHERE account_id = $1)`, accountOf(p.scenario.Name), store.APISource).Scan(&events, &orders)
-	if err != nil {
-		return 0, 0, fmt.Errorf("count events and orders: %w", err)
-	}
-	return events, orders, nil
+// size is what a scenario left in the database.
+type size struct {
+	Events  int // of gateways
+	Answers int // of these, what an API answered
+	Orders  int
 }
+
+func (p *play) size(ctx context.Context) (size, error) {
+	rows, _ := p.target.Pool.Query(ctx, `
+		SELECT count(*), count(*) FILTER (WHERE `+sqlAnswered+`), (SELECT count(*) FROM orders WHERE account_id = $1)
+		FROM processed_events e WHERE account_id = $1 AND source_id <> $2`, accountOf(p.scenario.Name), store.APISource)
+	n, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[size])
+	if err != nil {
+		return size{}, fmt.Errorf("count events and orders: %w", err)
+	}
+	return n, nil
+}
+
+// sqlAnswered reports whether an event e is what a gateway's API answered.
+const sqlAnswered = `EXISTS (SELECT FROM event_payloads p
+	WHERE p.account_id = e.account_id AND p.source_id = e.source_id AND p.event_id = e.event_id AND p.header ? '` + gateway.HeaderObject + `')`

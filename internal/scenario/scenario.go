@@ -53,6 +53,7 @@ type Source struct {
 	OnUnknownOrder string   `yaml:"on_unknown_order"` // stub, ignore or create
 	Reference      string   `yaml:"reference"`        // JSON pointer to the merchant's reference
 	NoBasic        bool     `yaml:"no_basic"`         // adyen: without credentials of the sender
+	AccessToken    bool     `yaml:"access_token"`     // stripe: with one, so that thin events are asked about
 }
 
 // Order is one that the merchant registers by POST /v1/orders.
@@ -95,7 +96,24 @@ type Delivery struct {
 	// Tamper overwrites values after signing, by path like Set.
 	Tamper map[string]string `yaml:"tamper"`
 
+	// Of gateways that are asked (gateway.Fetch). Answer is the type in whose
+	// state the API shows the object from then on; default: Type, where all is
+	// asked. PingOnly announces the object although nothing has changed. API makes
+	// the next calls about the object fail.
+	Answer   string `yaml:"answer"`
+	PingOnly bool   `yaml:"ping_only"`
+	API      *API   `yaml:"api"`
+
 	Status int `yaml:"status"` // expected answer of every copy; default: 200
+}
+
+// API is how a gateway's API fails.
+type API struct {
+	Status     int           `yaml:"status"`      // default: 503, or 200 with an answer
+	RetryAfter time.Duration `yaml:"retry_after"` // sent along, whole seconds
+	Location   string        `yaml:"location"`    // sent along: a redirect
+	Answer     string        `yaml:"answer"`      // garbage, oversize or hang
+	Times      int           `yaml:"times"`       // default: 1
 }
 
 // Item is what an event says.
@@ -119,6 +137,7 @@ type Expect struct {
 	Outcomes map[string]Count    `yaml:"outcomes"` // of events, with duplicate
 	Statuses map[int]Count       `yaml:"statuses"` // HTTP codes of all deliveries
 	Calls    map[string]Count    `yaml:"calls"`    // distinct keys that the merchant got, by effect
+	Asked    map[string]Count    `yaml:"asked"`    // calls to the gateway's API, by source
 }
 
 // OrderEnd is how an order must stand.
