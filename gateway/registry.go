@@ -13,6 +13,7 @@ var all = []*Gateway{
 	Razorpay,
 	PayPal,
 	DLocal,
+	Kushki,
 	Paddle,
 	Square,
 	Midtrans,
