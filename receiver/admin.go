@@ -25,6 +25,10 @@ type AdminOptions struct {
 	// Checks must all hold for /readyz to answer 200. They run at once, for every request.
 	Checks []Check
 
+	// Notes says what does not keep traffic away and a person may want to know, by snake_case names. It is asked beside
+	// the checks; an error of it only leaves the notes out. Default: none.
+	Notes func(ctx context.Context) (map[string]string, error)
+
 	// Timeout is how long the checks may take. Default 2 s.
 	Timeout time.Duration
 
@@ -38,7 +42,7 @@ type AdminOptions struct {
 // Admin returns the handler of the admin listener, which is not for the internet:
 //
 //	/healthz   200 as long as the process serves requests
-//	/readyz    200 if all checks hold, else 503; {"status":"ready","checks":{"database":"ok"}}
+//	/readyz    200 if all checks hold, else 503; {"status":"ready","checks":{"database":"ok"}}, perhaps with "notes"
 //	/metrics   for Prometheus
 func Admin(opts AdminOptions) http.Handler {
 	if opts.Timeout == 0 {
@@ -69,6 +73,16 @@ func (o AdminOptions) ready(w http.ResponseWriter, r *http.Request) {
 	for i, c := range o.Checks {
 		wg.Go(func() { errs[i] = c.Do(ctx) })
 	}
+	var notes map[string]string
+	if o.Notes != nil {
+		wg.Go(func() {
+			var err error
+			if notes, err = o.Notes(ctx); err != nil {
+				notes = nil
+				o.Logger.LogAttrs(ctx, slog.LevelWarn, "readiness notes failed", errAttr(err))
+			}
+		})
+	}
 	wg.Wait()
 
 	status, word := http.StatusOK, "ready"
@@ -81,12 +95,13 @@ func (o AdminOptions) ready(w http.ResponseWriter, r *http.Request) {
 			o.Logger.LogAttrs(ctx, slog.LevelWarn, "readiness check failed", slog.String("check", o.Checks[i].Name), errAttr(err))
 		}
 	}
-	writeJSON(w, status, health{Status: word, Checks: checks})
+	writeJSON(w, status, health{Status: word, Checks: checks, Notes: notes})
 }
 
 type health struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
+	Notes  map[string]string `json:"notes,omitempty"`
 }
 
 // writeJSON writes v; an error means that the caller is gone.

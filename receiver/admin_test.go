@@ -45,6 +45,20 @@ func TestAdmin(t *testing.T) {
 	require.JSONEq(t, `{"status":"not ready","checks":{"database":"failed","schema":"ok"}}`, w.Body.String())
 	require.Contains(t, log.String(), "db.internal", "the log says why")
 
+	var noted error
+	h = receiver.Admin(receiver.AdminOptions{
+		Checks: []receiver.Check{{Name: "database", Do: func(context.Context) error { return nil }}},
+		Notes: func(context.Context) (map[string]string, error) {
+			return map[string]string{"fetches_mall": "3 given up"}, noted
+		},
+		Logger: log.logger(), Gatherer: reg,
+	})
+	w = get(h, "/readyz")
+	require.Equal(t, http.StatusOK, w.Code, "a note keeps no traffic away")
+	require.JSONEq(t, `{"status":"ready","checks":{"database":"ok"},"notes":{"fetches_mall":"3 given up"}}`, w.Body.String())
+	noted = errors.New("nobody knows")
+	require.Equal(t, http.StatusOK, get(h, "/readyz").Code)
+
 	w = get(h, "/healthz")
 	require.Equal(t, http.StatusOK, w.Code, "alive, database or not")
 

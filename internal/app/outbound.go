@@ -1,6 +1,14 @@
 package app
 
-import "github.com/paidonce/paidonce/outbound"
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paidonce/paidonce/outbound"
+	"github.com/paidonce/paidonce/processor"
+	"github.com/paidonce/paidonce/store"
+)
 
 // client returns what calls gateways, the same for all parts of the process: the
 // paces that it keeps are the process's. What run closes is closed with it.
@@ -25,4 +33,41 @@ func (p *program) verifier() (*outbound.Verifier, error) {
 		return nil, err
 	}
 	return outbound.NewVerifier(c, outbound.VerifierOptions{}), nil
+}
+
+// newFetcher returns what asks gateways about what their webhooks only name. What
+// they answer goes the way of webhooks, through an ingester of this part's own
+// connections.
+func (p *program) newFetcher(st *store.Store) (*outbound.Fetcher, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	ingester, err := processor.NewIngester(st, processor.IngestOptions{Logger: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.back = append(p.back, ingester.Run)
+	return outbound.NewFetcher(st, client, ingester, p.live.source, outbound.FetchOptions{
+		Workers: p.cfg.Fetch.Workers, Logger: p.log, Registerer: p.registry,
+	})
+}
+
+// stuckAfter is how long an object may wait to be asked about before it is noted.
+const stuckAfter = 15 * time.Minute
+
+// notes tells paidonce health, and whoever reads /readyz, of gateways that could
+// not be asked.
+func (p *program) notes(ctx context.Context) (map[string]string, error) {
+	piles, err := p.store.FetchPiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	notes := map[string]string{}
+	for gateway, pile := range piles {
+		if pile.Dead > 0 || pile.Oldest > stuckAfter {
+			notes["fetches_"+gateway] = fmt.Sprintf("%d given up, %d waiting, the oldest for %s", pile.Dead, pile.Open, pile.Oldest.Round(time.Second))
+		}
+	}
+	return notes, nil
 }

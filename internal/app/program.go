@@ -210,7 +210,7 @@ func (p *program) addAdmin(ctx context.Context, address string) error {
 			return nil
 		}
 	}}}, p.checks...)
-	h := receiver.Admin(receiver.AdminOptions{Checks: checks, Gatherer: p.registry, Logger: p.log})
+	h := receiver.Admin(receiver.AdminOptions{Checks: checks, Notes: p.notes, Gatherer: p.registry, Logger: p.log})
 	srv := receiver.NewServer(h, receiver.ServerOptions{Logger: p.log})
 	p.back = append(p.back, serveOn(srv, ln, time.Second))
 	return nil

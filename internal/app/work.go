@@ -6,7 +6,6 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/paidonce/paidonce/internal/upkeep"
-	"github.com/paidonce/paidonce/outbound"
 	"github.com/paidonce/paidonce/processor"
 	"github.com/paidonce/paidonce/store"
 )
@@ -47,22 +46,4 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	}
 	p.front = append(p.front, workers.Run, fetcher.Run)
 	return callback.Close, nil
-}
-
-// newFetcher returns what asks gateways about what their webhooks only name. What
-// they answer goes the way of webhooks, through an ingester of this part's own
-// connections.
-func (p *program) newFetcher(st *store.Store) (*outbound.Fetcher, error) {
-	client, err := p.client()
-	if err != nil {
-		return nil, err
-	}
-	ingester, err := processor.NewIngester(st, processor.IngestOptions{Logger: p.log})
-	if err != nil {
-		return nil, err
-	}
-	p.back = append(p.back, ingester.Run)
-	return outbound.NewFetcher(st, client, ingester, p.live.source, outbound.FetchOptions{
-		Workers: p.cfg.Fetch.Workers, Logger: p.log, Registerer: p.registry,
-	})
 }

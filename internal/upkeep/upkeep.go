@@ -1,5 +1,5 @@
 // Package upkeep keeps the tables in shape: partitions for payloads that are yet to come, retention for those that are
-// old, and a report of what waits too long. It runs as one periodic River job; any number of processes may have it, the
+// old and for what gateways were asked about, and a report of what waits too long. It runs as one periodic River job; any number of processes may have it, the
 // leader runs it.
 package upkeep
 
@@ -21,6 +21,7 @@ import (
 type Store interface {
 	EnsurePartitions(ctx context.Context) (made int, err error)
 	DropPartitions(ctx context.Context, keep time.Duration) (dropped []string, err error)
+	DropFetches(ctx context.Context, keep time.Duration) (dropped int64, err error)
 	Health(ctx context.Context, stubAge time.Duration) (store.Health, error)
 }
 
@@ -29,6 +30,10 @@ type Options struct {
 	// KeepPayloads is how long raw bodies are kept, at least a day. Default 90 days. Those of events that wait, are
 	// flagged, quarantined or ignored stay until that is resolved.
 	KeepPayloads time.Duration
+
+	// KeepFetches is how long it is remembered what was said last of an object that a gateway was asked about, at least
+	// a day. An object that is announced after that is taken in anew, which changes nothing. Default 400 days.
+	KeepFetches time.Duration
 
 	// StubAge is after how long an order that nobody registered is reported. Default 1 h.
 	StubAge time.Duration
@@ -58,6 +63,12 @@ func New(st Store, opts Options) (*Upkeep, error) {
 	}
 	if opts.KeepPayloads < 24*time.Hour {
 		return nil, fmt.Errorf("upkeep: Options.KeepPayloads is %s; it must be 24h or more", opts.KeepPayloads)
+	}
+	if opts.KeepFetches == 0 {
+		opts.KeepFetches = 400 * 24 * time.Hour
+	}
+	if opts.KeepFetches < 24*time.Hour {
+		return nil, fmt.Errorf("upkeep: Options.KeepFetches is %s; it must be 24h or more", opts.KeepFetches)
 	}
 	if opts.StubAge == 0 {
 		opts.StubAge = time.Hour
@@ -89,13 +100,14 @@ func New(st Store, opts Options) (*Upkeep, error) {
 func (u *Upkeep) Run(ctx context.Context) error {
 	made, err1 := u.store.EnsurePartitions(ctx)
 	dropped, err2 := u.store.DropPartitions(ctx, u.opts.KeepPayloads)
-	h, err3 := u.store.Health(ctx, u.opts.StubAge)
-	if err3 == nil {
+	fetches, err3 := u.store.DropFetches(ctx, u.opts.KeepFetches)
+	h, err4 := u.store.Health(ctx, u.opts.StubAge)
+	if err4 == nil {
 		u.report(h)
 	}
 	u.opts.Logger.InfoContext(ctx, "upkeep done", "partitions_made", made, "partitions_dropped", strings.Join(dropped, " "),
-		"stubs_overdue", h.Stubs(), "jobs_stuck", h.Stuck())
-	return errors.Join(err1, err2, err3)
+		"fetches_dropped", fetches, "stubs_overdue", h.Stubs(), "jobs_stuck", h.Stuck())
+	return errors.Join(err1, err2, err3, err4)
 }
 
 func (u *Upkeep) report(h store.Health) {

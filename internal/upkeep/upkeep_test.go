@@ -52,12 +52,34 @@ func TestUpkeepReportsWhatWaits(t *testing.T) {
 	}
 }
 
+func TestUpkeepForgetsOldFetches(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Open(t)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `
+		INSERT INTO fetches (account_id, source_id, object, gateway, state, next_at, last_digest, settled_at) VALUES
+			('acme', 's', 'payment/old', 'g', 'done', NULL, 'd', now() - interval '401 days'),
+			('acme', 's', 'payment/young', 'g', 'done', NULL, 'd', now() - interval '399 days')`)
+	require.NoError(t, err)
+	u, err := upkeep.New(s, upkeep.Options{})
+	require.NoError(t, err)
+	require.NoError(t, u.Run(t.Context()))
+	var left string
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT string_agg(object, ' ') FROM fetches`).Scan(&left))
+	require.Equal(t, "payment/young", left)
+}
+
 type broken struct{ health bool }
 
 func (broken) EnsurePartitions(context.Context) (int, error) { return 0, errors.New("no partitions") }
 
 func (broken) DropPartitions(context.Context, time.Duration) ([]string, error) {
 	return nil, errors.New("no drop")
+}
+
+func (broken) DropFetches(context.Context, time.Duration) (int64, error) {
+	return 0, errors.New("no fetches")
 }
 
 func (b *broken) Health(context.Context, time.Duration) (store.Health, error) {
@@ -73,11 +95,14 @@ func TestUpkeepGoesOnAfterAFailure(t *testing.T) {
 	err = u.Run(t.Context())
 	require.ErrorContains(t, err, "no partitions")
 	require.ErrorContains(t, err, "no drop")
+	require.ErrorContains(t, err, "no fetches")
 	require.True(t, b.health)
 }
 
 func TestUpkeepRefusesToDropFreshPayloads(t *testing.T) {
 	t.Parallel()
 	_, err := upkeep.New(&broken{}, upkeep.Options{KeepPayloads: time.Hour})
+	require.ErrorContains(t, err, "24h or more")
+	_, err = upkeep.New(&broken{}, upkeep.Options{KeepFetches: time.Hour})
 	require.ErrorContains(t, err, "24h or more")
 }

@@ -184,7 +184,7 @@ func (p *player) owed(ctx context.Context) ([]string, error) {
 type activity struct {
 	Jobs    []string // running or due
 	Claims  int      // live
-	Overdue int      // promises to look at an order that nobody has kept
+	Overdue int      // promises to look at an order, or to ask about an object, that nobody has kept
 }
 
 func (p *player) activity(ctx context.Context) (activity, error) {
@@ -200,8 +200,10 @@ func (p *player) activity(ctx context.Context) (activity, error) {
 	a.Jobs = jobs
 	err = p.Pool.QueryRow(ctx, `
 		SELECT
-		  (SELECT count(*) FROM order_transitions WHERE effect_state = 'claimed' AND claimed_until > clock_timestamp()),
-		  (SELECT count(*) FROM orders WHERE wake_at <= clock_timestamp())`).Scan(&a.Claims, &a.Overdue)
+		  (SELECT count(*) FROM order_transitions WHERE effect_state = 'claimed' AND claimed_until > clock_timestamp())
+		    + (SELECT count(*) FROM fetches WHERE claimed_until > clock_timestamp()),
+		  (SELECT count(*) FROM orders WHERE wake_at <= clock_timestamp())
+		    + (SELECT count(*) FROM fetches WHERE next_at <= clock_timestamp())`).Scan(&a.Claims, &a.Overdue)
 	if err != nil {
 		return a, fmt.Errorf("look at claims: %w", err)
 	}
@@ -240,7 +242,9 @@ func (p *player) noteKilled(ctx context.Context) error {
 	var left float64
 	err = p.Pool.QueryRow(ctx, `
 		SELECT coalesce(max(extract(epoch FROM claimed_until - clock_timestamp())), 0)::float8
-		FROM order_transitions WHERE effect_state = 'claimed'`).Scan(&left)
+		FROM (
+		  SELECT claimed_until FROM order_transitions WHERE effect_state = 'claimed'
+		  UNION ALL SELECT claimed_until FROM fetches WHERE claimed_until IS NOT NULL) c`).Scan(&left)
 	if err != nil {
 		return err
 	}

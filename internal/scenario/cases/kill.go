@@ -150,7 +150,8 @@ func (p *player) canTrip(ctx context.Context, process string) (bool, error) {
 		    SELECT FROM river_job
 		    WHERE state = 'running'
 		      OR state IN ('available', 'retryable', 'scheduled', 'pending') AND scheduled_at <= clock_timestamp() + make_interval(secs => $1))
-		  OR EXISTS (SELECT FROM orders WHERE wake_at <= clock_timestamp() + make_interval(secs => $1))`,
+		  OR EXISTS (SELECT FROM orders WHERE wake_at <= clock_timestamp() + make_interval(secs => $1))
+		  OR EXISTS (SELECT FROM fetches WHERE next_at <= clock_timestamp() + make_interval(secs => $1))`,
 		p.quietWithin.Seconds()).Scan(&can)
 	if err != nil {
 		return false, fmt.Errorf("look for work to do: %w", err)

@@ -21,8 +21,9 @@ const (
 //
 //   - a job whose process was killed is not running, whatever its row says until
 //     River's rescuer has looked;
-//   - a promise to look at an order that is overdue is work to do, since the
-//     ticker is about to renew it, unless a fault or the merchant keeps it so;
+//   - a promise to look at an order, or to ask a gateway about an object, that is
+//     overdue is work to do, since the ticker is about to renew it, unless a fault
+//     or the merchant keeps it so; one for later is not;
 //   - the time until a dead process's claim lapses is no part of quietWithin;
 //
 // and without any worker, jobs that are due are nobody's.
@@ -68,7 +69,7 @@ func (p *player) busy(ctx context.Context, a activity) (string, error) {
 			return "", err
 		}
 		if !broken {
-			busy = append(busy, fmt.Sprintf("%d orders to look at", a.Overdue))
+			busy = append(busy, fmt.Sprintf("%d orders or objects to look at", a.Overdue))
 		}
 	}
 	return strings.Join(busy, "; "), nil
