@@ -20,6 +20,7 @@ var all = []*Gateway{
 	Wompi,
 	Checkout,
 	Braintree,
+	Paystack,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
