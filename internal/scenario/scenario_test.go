@@ -72,10 +72,21 @@ func TestParse(t *testing.T) {
 		"SourceOfNoGateway":    {"orders:\n", "sources: {x: {gateway: nobody}}\norders:\n", "there is no gateway \"nobody\""},
 		"StrangerIsNeverKnown": {"orders:\n", "sources: {stripe: {secrets: [stranger]}}\norders:\n", "never configured"},
 		"BadMode":              {"orders:\n", "sources: {stripe: {mode: prod}}\norders:\n", "\"prod\""},
+		"PingWithoutAnAPI":     {"copies: 2", "ping_only: true", "ping_only and api are for"},
+		"FaultWithoutAnAPI":    {"copies: 2", "api: {times: 1}", "ping_only and api are for"},
+		"AnswerOfNobody":       {"{type: payment_intent.succeeded,", "{source: adyen, type: AUTHORISATION, answer: x,", "adyen is not asked"},
+		"BadFault":             {"{type: payment_intent.succeeded,", "{source: mp, type: payment.approved, api: {answer: nothing},", "\"nothing\" is not one of"},
+		"BadFaultStatus":       {"{type: payment_intent.succeeded,", "{source: mp, type: payment.approved, api: {status: 99},", "is an HTTP status"},
+		"UnknownAsked":         {"outcomes:", "asked: {mq: 1}\n  outcomes:", "there is no source \"mq\""},
+		"TokenOfAdyen":         {"orders:\n", "sources: {adyen: {access_token: true}}\norders:\n", "sources of adyen have one, or need none"},
 		"Empty":                {good, "", "empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			good := good
+			if strings.Contains(bad.to, "source: mp") {
+				good = strings.Replace(good, "orders:", "sources: {mp: {gateway: mercadopago, mode: test}}\norders:", 1)
+			}
 			text := strings.Replace(good, bad.from, bad.to, 1)
 			require.NotEqual(t, good, text, "the test changes nothing")
 			_, err := scenario.Parse("dir/good.yaml", []byte(text))
