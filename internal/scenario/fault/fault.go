@@ -46,7 +46,7 @@ const HoldTime = 20 * time.Second
 const ProcessSetting = "paidonce_test.process"
 
 // Tables are those that a fault can be about.
-var Tables = []string{"orders", "order_transitions", "processed_events", "idempotency_keys", "river_job"}
+var Tables = []string{"orders", "order_transitions", "processed_events", "fetches", "idempotency_keys", "river_job"}
 
 // Spec says what goes wrong.
 type Spec struct {
