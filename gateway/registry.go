@@ -18,6 +18,7 @@ var all = []*Gateway{
 	Square,
 	Midtrans,
 	Wompi,
+	FlutterwaveV4,
 	Checkout,
 	Braintree,
 	Paystack,
