@@ -6,7 +6,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
+	currencies "github.com/bojanz/currency"
 	"github.com/tidwall/gjson"
 
 	"github.com/paidonce/paidonce/order"
@@ -45,6 +47,23 @@ func currency(v value) (string, error) {
 		return "", errCurrency
 	}
 	return code, nil
+}
+
+// numericCurrencies are the codes of ISO 4217 by its numbers ("978": EUR).
+var numericCurrencies = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for _, code := range currencies.GetCurrencyCodes() {
+		if number, ok := currencies.GetNumericCode(code); ok {
+			m[number] = code
+		}
+	}
+	return m
+})
+
+// numericOf is the number of a currency; "" if it has none.
+func numericOf(cur string) string {
+	number, _ := currencies.GetNumericCode(cur)
+	return number
 }
 
 // amount reads an amount in the gateway's minor units and returns it in those

@@ -22,6 +22,7 @@ var all = []*Gateway{
 	Checkout,
 	Braintree,
 	Paystack,
+	Redsys,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
