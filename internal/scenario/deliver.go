@@ -58,9 +58,6 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 	if items := gjson.GetBytes(body, "notificationItems.#"); g.Name == "adyen" && items.Exists() {
 		r.events = int(items.Int())
 	}
-	if g.Fetch != nil && g.Fetch.Always {
-		r.events = 0 // they are what the API answers
-	}
 	if !d.Unsigned {
 		signed, err := g.Deliver(signer, body, standardID(g, id), p.target.Now().Add(-d.SignedAgo))
 		if err != nil {
@@ -71,6 +68,10 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 			r.url += "?" + signed.Query
 		}
 	}
+	if g.Fetch != nil { // what its API answers is in no delivery
+		events, _ := g.Events(signer, gateway.Delivery{Method: http.MethodPost, Query: queryOf(r.url), Header: r.header, Body: r.body})
+		r.events = len(events)
+	}
 	if r.change, err = p.change(g, name, d, id, n); err != nil {
 		return nil, err
 	}
@@ -80,6 +81,11 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 		}
 	}
 	return r, nil
+}
+
+func queryOf(address string) string {
+	_, query, _ := strings.Cut(address, "?")
+	return query
 }
 
 // standardID is the id of a message where it is signed in a header.
