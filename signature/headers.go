@@ -82,7 +82,7 @@ type syntax struct {
 }
 
 // next takes the first element off a list. ok is false if it has no label.
-func (x syntax) next(list string) (label, value, rest string, ok bool) {
+func (x *syntax) next(list string) (label, value, rest string, ok bool) {
 	if x.sep == 0 {
 		return "", list, "", true
 	}
@@ -105,7 +105,7 @@ func (x syntax) next(list string) (label, value, rest string, ok bool) {
 }
 
 // list returns the signatures that the header f carries, "" if it is not there.
-func (x syntax) list(f field, h http.Header) (string, *Error) {
+func (x *syntax) list(f field, h http.Header) (string, *Error) {
 	if x.many {
 		return strings.Join(lines(h, f.name), string(x.sep)), nil
 	}
@@ -121,8 +121,8 @@ func (x syntax) list(f field, h http.Header) (string, *Error) {
 }
 
 // check reports whether a list can be read at all.
-func (x syntax) check(list string) *Error {
-	if x.strict && !visible(list) {
+func (x *syntax) check(list string) *Error {
+	if x.strict && (strings.IndexByte(list, ' ') >= 0 || strings.IndexByte(list, '\t') >= 0) {
 		return refuse(Malformed, "a space in a list that has none")
 	}
 	for n := 1; list != ""; n++ {
@@ -140,7 +140,7 @@ func (x syntax) check(list string) *Error {
 
 // only returns the value of the element with that label. It is Missing if there
 // is none and Ambiguous if there are two.
-func (x syntax) only(list, label string) (string, *Error) {
+func (x *syntax) only(list, label string) (string, *Error) {
 	var found string
 	n := 0
 	for list != "" {
@@ -162,7 +162,7 @@ func (x syntax) only(list, label string) (string, *Error) {
 }
 
 // join writes one element; id is that of the key, where the syntax has it.
-func (x syntax) join(id, label, value string) string {
+func (x *syntax) join(id, label, value string) string {
 	if x.sep == 0 {
 		return x.prefix + value
 	}
