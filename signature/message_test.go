@@ -98,6 +98,7 @@ func TestDLocal(t *testing.T) {
 		{name: "DateTwice", header: with(date, authorization(date, event), "X-Date", date), want: signature.Ambiguous},
 		{name: "NoAuthorization", header: headers("X-Date", date), want: signature.Missing},
 		{name: "Bearer", header: with(date, "Bearer "+hexText(mac("secret:key", login+date+event))), want: signature.Malformed},
+		{name: "Bare", header: with(date, hexText(mac("secret:key", login+date+event))), want: signature.Malformed},
 		{name: "V1", header: with(date, strings.Replace(authorization(date, event), "V2", "V1", 1)), want: signature.Malformed},
 		{name: "PrefixInLowerCase", header: with(date, strings.ToLower(authorization(date, event))), want: signature.Malformed},
 		{name: "SignatureMissing", header: with(date, "V2-HMAC-SHA256, Signature: "), want: signature.Missing},
@@ -136,6 +137,8 @@ func TestKushki(t *testing.T) {
 		{name: "Genuine", header: good},
 		{name: "Seconds", header: with("1790000000", hexText(mac(secret, event+".1790000000"))), tolerance: time.Second},
 		{name: "MillisecondsInTime", header: good, tolerance: time.Second},
+		{name: "FewestMilliseconds", header: with("100000000000", hexText(mac(secret, event+".100000000000"))), now: time.Unix(100_000_000, 0), tolerance: time.Second},
+		{name: "MostSeconds", header: with("99999999999", hexText(mac(secret, event+".99999999999"))), now: time.Unix(99_999_999_999, 0), tolerance: time.Second},
 		{name: "LongAgo", header: good, now: now.AddDate(1, 0, 0)},
 		{name: "EmptyBody", header: with(id, hexText(mac(secret, " ."+id))), body: " "},
 
