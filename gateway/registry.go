@@ -14,6 +14,7 @@ var all = []*Gateway{
 	PayPal,
 	DLocal,
 	Kushki,
+	PayULatam,
 	Paddle,
 	Square,
 	Midtrans,
