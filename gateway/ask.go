@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,11 +22,16 @@ func bearerCall(s Source, path string) Call {
 	}}
 }
 
-// basicCall asks for path with the source's access token as "user:password".
+// basicCall asks for path with the source's access token as "user:password", or
+// as the user alone (RFC 7617).
 func basicCall(s Source, path string) Call {
+	credentials := s.AccessToken
+	if !strings.Contains(credentials, ":") {
+		credentials += ":"
+	}
 	return Call{Path: path, Header: http.Header{
 		"Accept":        {"application/json"},
-		"Authorization": {basicHeader(s.AccessToken)},
+		"Authorization": {basicHeader(credentials)},
 	}}
 }
 
@@ -76,6 +82,107 @@ func updated(at time.Time, a Answer) int64 {
 		at = a.Started
 	}
 	return max(at.UnixMilli(), 0)
+}
+
+// registers are what a snapshot says of a payment: all that is known of it.
+type registers struct {
+	phase    order.Status
+	amount   order.Amount // the payment's own
+	captured bool         // all of it was
+	refunded int64        // in all
+	untold   bool         // what was refunded is not told
+
+	// dispute is where the one dispute stands that the payment can have, about all
+	// of it; "": the gateway tells of disputes in another way, or not at all.
+	dispute order.Status
+}
+
+// snapshot sets every register of the payment at a version.
+func (d *draft) snapshot(id string, r registers, version int64) {
+	d.phase(r.phase, version)
+	captured := order.Amount{Currency: r.amount.Currency}
+	if r.captured {
+		captured = r.amount
+	} else if r.phase == order.StatusAuthorized {
+		d.add(order.Fact{Kind: order.KindAuthorized}, r.amount)
+	}
+	d.add(order.Fact{Kind: order.KindCaptured, Seq: version}, captured)
+	if !r.untold {
+		d.add(order.Fact{Kind: order.KindRefunded, Seq: version}, order.Amount{Minor: r.refunded, Currency: r.amount.Currency})
+	}
+	f := order.Fact{Kind: order.KindDisputed, Ref: id, Status: r.dispute, Seq: version}
+	switch r.dispute {
+	case "":
+	case order.StatusNone:
+		d.Facts = append(d.Facts, f)
+	default:
+		d.add(f, r.amount)
+	}
+	d.Own = &r.amount
+}
+
+// askedState is a state in which an object can be that is asked about.
+type askedState struct {
+	status, meaning string
+	phase           order.Status // of payments
+	captured        bool
+	dispute         order.Status
+	item            order.Status // of refunds
+}
+
+type askedStates []askedState
+
+// find returns the state of that name in any case of its letters, which APIs and
+// their documentation write differently.
+func (states askedStates) find(status string) (askedState, bool) {
+	for _, s := range states {
+		if strings.EqualFold(s.status, status) {
+			return s, true
+		}
+	}
+	return askedState{}, false
+}
+
+// types lists the states in the form of [Gateway].Types.
+func (states askedStates) types(prefix string) []Type {
+	types := make([]Type, len(states))
+	for i, s := range states {
+		types[i] = Type{prefix + s.status, s.meaning}
+	}
+	return types
+}
+
+// state reads a status and sets the type; ok is false if nothing more is to be
+// read.
+func (d *draft) state(prefix string, states askedStates, v value) (askedState, bool) {
+	d.Type = unreadableType
+	text, ok := v.kind()
+	if !ok {
+		d.fail("status is missing or no plain text")
+		return askedState{}, false
+	}
+	s, known := states.find(text)
+	if !known {
+		d.Type, d.Ignored = prefix+text, UnknownType
+		return s, false
+	}
+	d.Type = prefix + s.status
+	return s, !d.broken()
+}
+
+// knownType reports whether the type is one of a gateway's.
+func knownType(types []Type, name string) bool {
+	return slices.ContainsFunc(types, func(t Type) bool { return t.Name == name })
+}
+
+// checkKey finds an API key of the other mode by how it begins.
+func checkKey(live, test string) func(*Checker) {
+	return func(c *Checker) {
+		other := map[string]string{Live: test, Test: live}[c.s.Mode]
+		if other != "" && strings.HasPrefix(c.s.AccessToken, other) {
+			c.add("access_token", "is a key of the other mode (%s…)", other)
+		}
+	}
 }
 
 // flagMode marks the facts as a misfit if the answer says that it is of the

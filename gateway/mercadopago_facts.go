@@ -35,7 +35,7 @@ func mercadoPayment(s Source, doc value, a Answer) ([]order.Event, error) {
 	cur := o.get("currency_id")
 	m.amount = m.decimal(o.get("transaction_amount"), cur, "transaction_amount")
 	m.refunded = m.refundedTotal(o.get("transaction_amount_refunded"), cur, "transaction_amount_refunded")
-	m.snapshot(m.Payment[0])
+	m.all(m.Payment[0])
 	for i, r := range o.get("refunds").elements(maxRefunds) {
 		f := m.members(r, "a refund", "id", "status", "amount")
 		m.refund(f, cur, i)
@@ -71,7 +71,7 @@ func mercadoOrder(s Source, doc value, a Answer) ([]order.Event, error) {
 		if !m.unknown() {
 			m.amount = m.decimal(f.get("amount"), cur, "amount")
 			m.refunded = m.refundedTotal(f.get("refunded_amount"), cur, "refunded_amount")
-			m.snapshot(id)
+			m.all(id)
 			m.refundsOf(id, refunds, cur, len(payments) == 1)
 		}
 		events = append(events, m.done()...)
@@ -118,8 +118,8 @@ func (m *mercadoSnapshot) refundedTotal(v, cur value, where string) order.Amount
 	return order.Amount{Currency: m.amount.Currency}
 }
 
-// snapshot sets every register of the payment.
-func (m *mercadoSnapshot) snapshot(id string) {
+// all sets every register of the payment.
+func (m *mercadoSnapshot) all(id string) {
 	phase, captured := m.state.phase, order.Amount{Currency: m.amount.Currency}
 	switch {
 	case m.state.captured:

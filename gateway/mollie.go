@@ -38,7 +38,7 @@ var Mollie = &Gateway{
 	Deadline:    15 * time.Second,
 	KeepHeaders: []string{"Content-Type", "User-Agent", "X-Mollie-Signature"},
 	Options:     append([]Option{optionSecrets, optionAccessToken}, optionsAPI...),
-	CheckMore:   checkMollie,
+	CheckMore:   checkKey("live_", "test_"),
 	Parse:       parseMollie,
 	Fetch: &Fetch{
 		Live: "https://api.mollie.com", Test: "https://api.mollie.com", Always: true,

@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/paidonce/paidonce/order"
@@ -41,7 +40,7 @@ var MollieClassic = &Gateway{
 	ContentType: "application/x-www-form-urlencoded",
 	KeepHeaders: []string{"Content-Type", "User-Agent"},
 	Options:     append([]Option{optionAccessToken}, optionsAPI...),
-	CheckMore:   checkMollie,
+	CheckMore:   checkKey("live_", "test_"),
 	Fetch: &Fetch{
 		Live: "https://api.mollie.com", Test: "https://api.mollie.com", Always: true,
 		Objects: mollieClassicObjects, Call: mollieCall, Parse: mollieAnswered, Sample: mollieAnswer,
@@ -84,14 +83,6 @@ func mollieCall(s Source, o Object) (Call, error) {
 		return bearerCall(s, "/v2/payment-links/"+escaped(o)+"/payments?limit=50"), nil
 	}
 	return bearerCall(s, "/v2/payments/"+escaped(o)+"?embed=refunds,chargebacks"), nil
-}
-
-// checkMollie finds an API key of the other mode.
-func checkMollie(c *Checker) {
-	other := map[string]string{Live: "test_", Test: "live_"}[c.s.Mode]
-	if other != "" && strings.HasPrefix(c.s.AccessToken, other) {
-		c.add("access_token", "is the API key of the other mode (%s…)", other)
-	}
 }
 
 // mollieState is what a status says of a payment.

@@ -102,7 +102,7 @@ func TestMollieCall(t *testing.T) {
 	}
 
 	source.Mode = gateway.Live
-	require.ErrorContains(t, gateway.Mollie.Check(source), "access_token is the API key of the other mode")
+	require.ErrorContains(t, gateway.Mollie.Check(source), "access_token is a key of the other mode")
 	require.NotContains(t, gateway.Mollie.Check(source).Error(), source.AccessToken)
 }
 
