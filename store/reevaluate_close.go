@@ -241,11 +241,16 @@ func idColumns(ids []gatewayID) (accounts, realms, names []string) {
 // findTwins compares events whose id had come before with what came first.
 func (g *rebuild) findTwins(ctx context.Context, tx pgx.Tx) error {
 	var ask []eventKey
-	for k, h := range g.all {
-		if h.item.id != h.item.ID {
-			base := eventKey{k.account, k.source, h.item.ID}
-			ask = append(ask, base)
+	base := func(it *item) {
+		if it.id != it.ID {
+			ask = append(ask, eventKey{it.Account, it.Source, it.ID})
 		}
+	}
+	for _, h := range g.all {
+		base(h.item)
+	}
+	for _, it := range g.changed { // may have had no payment
+		base(it)
 	}
 	if len(ask) == 0 {
 		return nil
