@@ -129,6 +129,12 @@ func (g *rebuild) lockEvents(ctx context.Context, tx pgx.Tx) error {
 	var seeds []gatewayID
 	for k, it := range g.changed {
 		h := found[k]
+		if done, err := h.means(it); err != nil {
+			return err
+		} else if done && (h.outcome != Flagged || h.reason != ReasonIDReused) {
+			delete(g.changed, k) // somebody else was faster
+			continue
+		}
 		if h.folds() {
 			it.Paused = false // it counts already, and what counts is not taken out by a pause
 			seeds = append(seeds, idsOf(h.item)...)
@@ -143,7 +149,16 @@ func (g *rebuild) lockEvents(ctx context.Context, tx pgx.Tx) error {
 	if err := g.findTwins(ctx, tx); err != nil {
 		return err
 	}
-	keys = slices.Concat(keys, slices.Collect(maps.Keys(g.twins)))
+	for k, it := range g.changed {
+		if h := found[k]; g.reused(it, it.hash) && bytes.Equal(h.hash, it.hash) {
+			if same, err := h.means(it); err != nil {
+				return err
+			} else if same {
+				delete(g.changed, k) // it is flagged with good reason
+			}
+		}
+	}
+	keys = slices.Concat(slices.Collect(maps.Keys(g.changed)), slices.Collect(maps.Keys(g.twins)))
 	g.old, err = heldByKey(ctx, tx, sqlLockHeld, keys)
 	if err != nil {
 		return err
@@ -155,17 +170,26 @@ func (g *rebuild) lockEvents(ctx context.Context, tx pgx.Tx) error {
 			before = g.all[k]
 		}
 		if h == nil || !h.same(before) {
-			return errMoved // somebody else was faster
+			return errMoved
 		}
 	}
 	return nil
 }
 
+// means reports whether an event is taken to say what it says.
+func (h *heldEvent) means(it *item) (bool, error) {
+	was, err := canon(h.item)
+	if err != nil {
+		return false, err
+	}
+	is, err := canon(it)
+	return was == is, err
+}
+
 // same reports whether nothing happened to an event since.
 func (h *heldEvent) same(g *heldEvent) bool {
-	a, err1 := canon(h.item)
-	b, err2 := canon(g.item)
-	return err1 == nil && err2 == nil && a == b && h.outcome == g.outcome && h.reason == g.reason && bytes.Equal(h.hash, g.hash)
+	means, err := h.means(g.item)
+	return err == nil && means && h.outcome == g.outcome && h.reason == g.reason && bytes.Equal(h.hash, g.hash)
 }
 
 func heldByKey(ctx context.Context, tx pgx.Tx, sql string, keys []eventKey) (map[eventKey]*heldEvent, error) {

@@ -113,6 +113,10 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 	if err != nil {
 		return nil, err
 	}
+	bases, err := r.s.baseHashes(ctx, turn)
+	if err != nil {
+		return nil, err
+	}
 	var changed []changedEvent
 	var stale []eventKey
 	var today int16
@@ -153,22 +157,52 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 			skip(SkipUnreadable, err.Error())
 			continue
 		}
-		was, err := canon(h.item)
-		if err != nil {
-			return nil, err
-		}
-		is, err := canon(it)
-		if err != nil {
-			return nil, err
-		}
+		same, err := h.means(it)
 		switch {
-		case was != is:
+		case err != nil:
+			return nil, err
+		case !same, bytes.Equal(bases[h.key], h.hash):
 			changed = append(changed, changedEvent{h.key, next})
 		case h.mapping < next.MappingVersion:
 			stale, today = append(stale, h.key), next.MappingVersion
 		}
 	}
 	return changed, r.restamp(ctx, stale, today)
+}
+
+// baseHashes returns, for events that were flagged because their id had come before with other facts, the hash of what had
+// come before as it is today: that was perhaps read again just when they came.
+func (s *Store) baseHashes(ctx context.Context, events []*heldEvent) (map[eventKey][]byte, error) {
+	var keys []eventKey
+	for _, h := range events {
+		if h.item.id != h.item.ID && h.outcome == Flagged && h.reason == ReasonIDReused {
+			keys = append(keys, h.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(keys, eventKey.compare)
+	accounts, sources, ids := keyColumns(keys)
+	for i, id := range ids {
+		ids[i] = reusedID.ReplaceAllString(id, "")
+	}
+	rows, _ := s.pool.Query(ctx, sqlKnownEvents, accounts, sources, ids)
+	hashes := map[eventKey][]byte{}
+	var (
+		n       int64
+		hash    []byte
+		ord     pgtype.UUID
+		version *int
+	)
+	_, err := pgx.ForEachRow(rows, []any{&n, &hash, &ord, &version}, func() error {
+		hashes[keys[n]] = slices.Clone(hash)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find what came before: %w", err)
+	}
+	return hashes, nil
 }
 
 // theEvent finds a stored event among those of its bytes.

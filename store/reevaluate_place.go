@@ -317,8 +317,8 @@ func (g *rebuild) remark(ctx context.Context, tx pgx.Tx, touched map[*lockedOrde
 		if due[o] {
 			o.in.Marks |= order.FlagReferenceConflict
 		}
-		if touched[o] {
-			o.in.Create = creates[o] || o.in.Create && !others[o]
+		if suspect[o] {
+			o.in.Create = creates[o]
 		}
 		if o.in.Marks != o.readIn.Marks || o.in.Create != o.readIn.Create {
 			touched[o] = true

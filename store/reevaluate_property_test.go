@@ -48,13 +48,30 @@ func drawMisreading(t *rapid.T) *misreading {
 	for _, e := range w.true {
 		w.wrong = append(w.wrong, drawWrong(t, e, orders))
 	}
+	for i, e := range w.wrong { // of two meanings of one id that are read alike, only one is kept
+		for j := range i {
+			if w.wrong[j].ID == e.ID && saying(w.wrong[j]) == saying(e) {
+				w.wrong[i], w.wrong[j] = w.true[i], w.true[j]
+			}
+		}
+	}
 	return w
+}
+
+// saying is what tells two events of one id apart.
+func saying(e store.Event) string {
+	doc, _ := json.Marshal([]any{e.ID, e.Payment, e.Reference, e.Strength, e.Facts, e.Own, e.Ignored, e.Broken}) //nolint:errchkjson // cannot fail
+	return string(doc)
 }
 
 func (w *misreading) drawPayment(t *rapid.T, ref, name string, first bool) {
 	ids := []string{"ch_" + name, "cs_" + name, "pi_" + name}
 	n := rapid.IntRange(1, 4).Draw(t, "events")
 	strong := rapid.IntRange(0, n).Draw(t, "the payment's own") // n: none
+	weak := "foreign_" + name
+	if first && rapid.Bool().Draw(t, "weak ones of its order") {
+		weak = ref
+	}
 	policy := store.OnUnknown(rapid.SampledFrom([]string{"", "create"}).Draw(t, "policy"))
 	for i := range n {
 		e := store.Event{
@@ -75,10 +92,7 @@ func (w *misreading) drawPayment(t *rapid.T, ref, name string, first bool) {
 			e.Payment, e.Reference, e.Strength = slices.Clone(ids), ref, order.StrengthPayment
 			e.Own = &order.Amount{Minor: rapid.Int64Range(1, 3).Draw(t, "own") * 1000, Currency: "EUR"}
 		case rapid.IntRange(0, 3).Draw(t, "weak") == 0:
-			e.Reference, e.Strength = "foreign_"+name, order.StrengthModification
-			if first && rapid.Bool().Draw(t, "of its order") {
-				e.Reference = ref
-			}
+			e.Reference, e.Strength = weak, order.StrengthModification
 		case rapid.IntRange(0, 6).Draw(t, "says nothing") == 0:
 			e.Event = order.Event{ID: e.ID, Type: e.Type, At: e.At, Realm: e.Realm, Ignored: "no_fact"}
 		}
@@ -264,6 +278,9 @@ func requireConsistent(t require.TestingT, pool *pgxpool.Pool, acct string) {
 		"an id that leads to a payment which does not know it": `SELECT count(*) FROM payment_ids i JOIN payments p ON p.account_id = i.account_id AND p.id = i.payment_id
 			WHERE i.account_id = $1 AND p.merged_into IS NULL AND p.ledger <> '{}' AND NOT p.ledger -> 'ids' ? i.id`,
 		"an event without an outcome": `SELECT count(*) FROM processed_events WHERE account_id = $1 AND outcome IS NULL`,
+		"an event that was replaced by itself": `SELECT count(*) FROM event_meanings m
+			JOIN processed_events e USING (account_id, source_id, event_id, facts, facts_hash, type, realm)
+			WHERE account_id = $1 AND m.occurred_at IS NOT DISTINCT FROM e.occurred_at AND m.reason IS DISTINCT FROM 'id_reused'`,
 		"what is owed without a promise": `SELECT count(*) FROM orders o JOIN order_transitions t ON t.account_id = o.account_id AND t.order_id = o.id
 			WHERE o.account_id = $1 AND t.effect_state = 'open' AND NOT t.tried AND o.wake_at IS NULL`,
 	} {

@@ -22,6 +22,9 @@ func (g *rebuild) run(ctx context.Context, tx pgx.Tx, s *Store) error {
 	if err := g.lockEvents(ctx, tx); err != nil {
 		return err
 	}
+	if len(g.changed) == 0 {
+		return nil
+	}
 	if err := g.lockPayments(ctx, tx); err != nil {
 		return err
 	}

@@ -152,7 +152,10 @@ func (w *world) check(t *testing.T, pool *pgxpool.Pool) {
 		require.NoError(t, err)
 		keys[e.Source+" "+e.ID+" "+string(doc)] = true
 	}
-	require.Equal(t, len(keys), count(t, pool, "processed_events"), "events")
+	// What came again with other facts, and has the same since it was read again, is an event less.
+	twins := count(t, pool, `processed_events e JOIN processed_events b ON b.account_id = e.account_id AND b.source_id = e.source_id
+		AND b.event_id = split_part(e.event_id, '#', 1) AND b.event_id <> e.event_id AND b.facts_hash = e.facts_hash`)
+	require.Equal(t, len(keys), count(t, pool, "processed_events")-twins, "events")
 	require.Equal(t, 0, count(t, pool, "processed_events WHERE outcome IS NULL"))
 
 	// A payment that lost its race may stay as an empty root that no id leads to.
