@@ -130,3 +130,55 @@ func TestReevaluateWhileEventsComeIn(t *testing.T) {
 		}
 	}
 }
+
+// An event commits while reevaluating waits for its payment: it was not there when the payment's events were looked up,
+// and must not be lost. Where it connects the payment with another one, that one is rebuilt too.
+func TestReevaluateReadsWhatIsFoldedUnderTheLock(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first, second string // the payments in the order in which they came
+		connects      []string
+		captured      int64
+	}{
+		"an event":                    {"pi_1", "pi_2", []string{"pi_1"}, 1000 + 300 + 50},
+		"an older one is merged in":   {"pi_2", "pi_1", []string{"pi_1", "pi_2"}, 1000 + 300 + 50},
+		"a younger one is merged in":  {"pi_1", "pi_2", []string{"pi_1", "pi_2"}, 1000 + 300 + 50},
+		"an id that comes first":      {"pi_1", "pi_2", []string{"ch_1", "pi_1"}, 1000 + 300 + 50},
+		"an id that is not known yet": {"pi_1", "pi_2", []string{"pi_1", "ch_1"}, 1000 + 300 + 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, pool := openEager(t)
+			item := func(id string, minor int64, ids ...string) store.Event {
+				e := named(captured(id, "", "", minor), "ord_1", order.StrengthPayment, ids...)
+				e.Facts[0].Ref, e.Facts[0].Status = "c_"+id, order.StatusOK
+				return bytesOf(t, e)
+			}
+			events := map[string]store.Event{"pi_1": item("evt_1", 7, "pi_1"), "pi_2": item("evt_2", 300, "pi_2")}
+			apply(t, s, register("ord_1", 5000))
+			apply(t, s, events[tt.first])
+			apply(t, s, events[tt.second])
+			tx, err := pool.Begin(t.Context())
+			require.NoError(t, err)
+			_, err = s.ApplyTx(t.Context(), tx, []store.Event{item("evt_3", 50, tt.connects...)})
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() {
+				done <- s.Reevaluate(t.Context(), store.ReevaluateOptions{
+					Filter: store.ReevaluateFilter{Event: "evt_1"}, Apply: true,
+					Read: mapping{"evt_1": func(e *store.Event) { e.Facts[0].Amount = 1000 }}.read,
+				})
+			}()
+			waitForLock(t, pool)
+			require.NoError(t, tx.Commit(t.Context()))
+			require.NoError(t, <-done)
+			requireOrder(t, s, "ord_1", order.StatePartiallyPaid, tt.captured, "underpaid")
+			requireConsistent(t, pool, account)
+			want := 2
+			if slices.Contains(tt.connects, "pi_2") {
+				want = 1
+			}
+			require.Equal(t, want, count(t, pool, "payments WHERE ledger <> '{}'"))
+		})
+	}
+}
