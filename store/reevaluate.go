@@ -31,6 +31,10 @@ type ReevaluateOptions struct {
 	// Read maps a kept delivery as a delivery of today would be; it is required. Its error concerns that delivery alone.
 	Read func(StoredDelivery) ([]Event, error)
 
+	// Same reports whether an event of a delivery is the stored one of this id, though its own id is another today, as
+	// where the id holds a hash of what is said. Default: never.
+	Same func(id string, today Event) bool
+
 	// Apply replaces facts and moves orders. Without it, nothing is written: each group is done and taken back.
 	Apply bool
 

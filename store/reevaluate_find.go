@@ -142,7 +142,7 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 			skip(SkipUnreadable, err.Error())
 			continue
 		}
-		next, code := theEvent(h, read[d.Delivery])
+		next, code := r.theEvent(h, read[d.Delivery])
 		switch code {
 		case SkipOtherID:
 			skip(code, "its bytes hold no event of this id today; what they hold can be entered with: paidonce replay --from-db")
@@ -206,11 +206,19 @@ func (s *Store) baseHashes(ctx context.Context, events []*heldEvent) (map[eventK
 }
 
 // theEvent finds a stored event among those of its bytes.
-func theEvent(h *heldEvent, events []Event) (Event, string) {
+func (r *reevaluation) theEvent(h *heldEvent, events []Event) (Event, string) {
 	var found []Event
 	for _, e := range events {
 		if e.ID == h.item.ID {
 			found = append(found, e)
+		}
+	}
+	if len(found) == 0 && r.o.Same != nil {
+		for _, e := range events {
+			if r.o.Same(h.item.ID, e) {
+				e.ID = h.item.ID
+				found = append(found, e)
+			}
 		}
 	}
 	switch len(found) {

@@ -425,3 +425,28 @@ func TestReevaluateKeepsAnOrderTogether(t *testing.T) {
 	require.Equal(t, 26+1, count(t, pool, "order_transitions")-versions, "one version for each order, and one for the first event alone")
 	require.Equal(t, 26, count(t, pool, "orders WHERE captured >= 3000"))
 }
+
+// An id that holds a hash of what is said is another one as soon as that is read otherwise.
+func TestReevaluateAnEventThatIsCalledOtherwiseToday(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	e := bytesOf(t, captured("payment/tr_1:old", "tr_1", "ord_1", 500))
+	apply(t, s, register("ord_1", 5000), e)
+	o := store.ReevaluateOptions{
+		Apply: true,
+		Read: mapping{"payment/tr_1:old": func(e *store.Event) {
+			e.ID, e.Facts[0].Amount, e.Own.Minor = "payment/tr_1:new", 5000, 5000
+		}}.read,
+		Same: func(id string, today store.Event) bool {
+			return id == "payment/tr_1:old" && today.ID == "payment/tr_1:new"
+		},
+	}
+	require.NoError(t, s.Reevaluate(t.Context(), o))
+	requireOrder(t, s, "ord_1", order.StatePaid, 5000)
+	rows := rowsOf(t, pool)
+	require.NoError(t, s.Reevaluate(t.Context(), o))
+	require.Equal(t, rows, rowsOf(t, pool))
+
+	e.ID, e.Facts[0].Amount, e.Own.Minor = "payment/tr_1:new", 5000, 5000
+	require.Equal(t, store.NoChange, apply(t, s, e)[0].Outcome, "asked again, it says what is known")
+}

@@ -75,7 +75,7 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 	out := reevaluation{Applied: c.Apply, Orders: []store.OrderChange{}, Events: []store.EventChange{}, Skipped: []store.SkippedEvent{}}
 	progress := e.newBar()
 	err = st.Reevaluate(ctx, store.ReevaluateOptions{
-		Filter: filter, Read: reevaluate.Reader{Config: cfg}.Read, Apply: c.Apply, Limit: c.Limit,
+		Filter: filter, Read: reevaluate.Reader{Config: cfg}.Read, Same: reevaluate.Same, Apply: c.Apply, Limit: c.Limit,
 		Each: func(r store.Reevaluated) error {
 			out.Read += r.Read
 			out.Orders, out.Events = append(out.Orders, r.Orders...), append(out.Events, r.Events...)

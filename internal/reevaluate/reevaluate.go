@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/config"
@@ -61,4 +62,14 @@ func (r Reader) Read(d store.StoredDelivery) ([]store.Event, error) {
 		}
 	}
 	return events, nil
+}
+
+// state is the end of an id that names a state of an object: a hash of what it says (see [gateway.Gateway.Fetched]).
+var state = regexp.MustCompile(`:[0-9a-f]{24}$`)
+
+// Same reports whether an event of today is the stored one of this id: a fetched state, which another mapping reads
+// otherwise and therefore calls otherwise.
+func Same(id string, today store.Event) bool {
+	object := state.ReplaceAllString(id, "")
+	return object != id && today.ID != object && state.ReplaceAllString(today.ID, "") == object
 }

@@ -66,3 +66,37 @@ func TestReadWithAnotherMapping(t *testing.T) {
 	_, err = r.Read(d)
 	require.EqualError(t, err, "not that")
 }
+
+func TestSame(t *testing.T) {
+	t.Parallel()
+	hash, other := ":0123456789abcdef01234567", ":fedcba9876543210fedcba98"
+	for _, tt := range []struct {
+		id, today string
+		want      bool
+	}{
+		{"payment/tr_1" + hash, "payment/tr_1" + other, true},
+		{"payment/tr_1" + hash, "payment/tr_2" + other, false},
+		{"payment/tr_1" + hash, "payment/tr_1", false},
+		{"payment/tr_1", "payment/tr_1" + hash, false},
+		{"evt_1", "evt_2", false},
+		{"evt:1234", "evt:5678", false},
+	} {
+		require.Equal(t, tt.want, reevaluate.Same(tt.id, store.Event{Event: order.Event{ID: tt.today}}), "%s, %s", tt.id, tt.today)
+	}
+}
+
+// What a gateway answered is read again as the answer that it was, and found again though its id is another.
+func TestReadAnAnswer(t *testing.T) {
+	t.Parallel()
+	source := gateway.Source{ID: "s", Account: "shop", Gateway: "mollie", Mode: "test"}
+	object, body, err := gateway.Mollie.Fetch.Sample(gateway.SampleRequest{Source: source, Type: "payment.paid", Payment: "tr_1", Reference: "ord_1"})
+	require.NoError(t, err)
+	cfg := &config.Config{Accounts: map[string]config.Account{"shop": {Sources: map[string]gateway.Source{"s": source}}}}
+	events, err := reevaluate.Reader{Config: cfg}.Read(store.StoredDelivery{
+		Account: "shop", Source: "s", Body: body,
+		Header: map[string]string{gateway.HeaderObject: object.String(), gateway.HeaderStarted: "2026-01-01T00:00:00Z"},
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, events[0].Facts)
+	require.True(t, reevaluate.Same(object.String()+":0123456789abcdef01234567", events[0]))
+}
