@@ -60,7 +60,7 @@ func TestRedsys(t *testing.T) {
 
 	// Parameters whose signatures have the characters in which the alphabets differ.
 	const order = "0726qI3H7sZx"
-	params := ""
+	var params string
 	for i := 0; ; i++ {
 		params = encode(`{"Ds_Order":"` + order + `","Ds_Amount":"4999","CANARY":"` + strings.Repeat("x", i) + `"}`)
 		s1, s2 := std(redsysV1(t, order, params)), std(redsysV2(t, order, params))

@@ -19,8 +19,11 @@ func TestRowsAreData(t *testing.T) {
 	row := &Scheme{Name: "newcomer", Spec: "https://example.com", Tolerance: time.Minute, family: &inHeader{
 		header: field{name: "X-Newcomer"}, syntax: syntax{sep: ',', cut: '='}, encoding: hexText,
 		message: []part{
-			{from: fromSignature, name: "at", role: roleMillis}, {from: fromRow, name: "\n"},
-			{from: fromURL}, {from: fromRow, name: "\n"}, {from: fromBody},
+			{from: fromSignature, name: "at", role: roleMillis},
+			{from: fromRow, name: "\n"},
+			{from: fromURL},
+			{from: fromRow, name: "\n"},
+			{from: fromBody},
 		},
 		keys: &keyring{parse: textKey("sig", sha512.New)},
 	}}
