@@ -14,8 +14,8 @@ import (
 // over the strings as they stand in the body. Neither transaction_status nor
 // fraud_status is covered, and nothing stands between the parts: an order "a1"
 // with the status "200" reads like "a" with "120…". A status of three digits and
-// an amount in its one form leave little room for that, and what grants money is
-// to be fetched in any case.
+// an amount in its one form leave little room for that; what grants money is better
+// fetched.
 type midtrans struct {
 	keys *keyring
 }

@@ -9,10 +9,9 @@ import (
 // publicKeyTable are the schemes that sign with a private key. How the keys are
 // written is in pem.go and plaid.go.
 var publicKeyTable = []*Scheme{
-	// The body is signed by its CRC-32 alone: who can choose a body can choose one
-	// with the CRC of another. What grants money is fetched from PayPal. The time
-	// is that of the first attempt for all we know, and PayPal repeats for three
-	// days: no tolerance.
+	// The body is signed by its CRC-32 alone, and a CRC is no secret: who has seen
+	// one transmission can make another body for it. The time is that of the first
+	// attempt for all we know, and PayPal repeats for three days: no tolerance.
 	{
 		Name: "paypal",
 		Spec: "https://developer.paypal.com/api/rest/webhooks/rest/#verify-webhook-signature",
@@ -35,7 +34,8 @@ var publicKeyTable = []*Scheme{
 	},
 	ofPublicKey("conekta", "https://developers.conekta.com/docs/autenticación-webhooks", field{name: "Digest"}, crypto.SHA256),
 	ofPublicKey("wise", "https://docs.wise.com/guides/developer/webhooks/event-handling", field{name: "X-Signature-Sha256"}, crypto.SHA256),
-	// SHA-1 is weak, and the only thing EBANX offers: what grants money is fetched.
+	// SHA-1 is weak, and the only thing EBANX offers: it keeps strangers out, and
+	// what grants money is better fetched.
 	// Older documents write the names without the second hyphen.
 	{
 		Name: "ebanx",
