@@ -28,6 +28,14 @@ var stripeExponents = exponents{"ISK": 2, "UGX": 2, "MGA": 0}
 // the rows that say "differs from standard".
 var adyenExponents = exponents{"CLP": 2, "CVE": 0, "IDR": 0, "ISK": 2}
 
+// hundredths are the currencies without decimals in ISO 4217, for gateways that
+// speak of "cents" and say nothing about those. Read so, a wrong guess makes too
+// little of an amount, and never too much.
+var hundredths = exponents{
+	"BIF": 2, "CLP": 2, "DJF": 2, "GNF": 2, "ISK": 2, "JPY": 2, "KMF": 2, "KRW": 2, "PYG": 2, "RWF": 2, "UGX": 2, "VND": 2, "VUV": 2,
+	"XAF": 2, "XOF": 2, "XPF": 2,
+}
+
 var (
 	errCurrency = errors.New("not a currency of ISO 4217")
 	errAmount   = errors.New("not an integer of at least 0 that fits 64 bits")

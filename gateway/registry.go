@@ -28,6 +28,7 @@ var all = []*Gateway{
 	Braintree,
 	Paystack,
 	Redsys,
+	LemonSqueezy,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
