@@ -29,7 +29,9 @@ var bodyTable = []*Scheme{
 	ofBody("lemonsqueezy", "https://docs.lemonsqueezy.com/help/webhooks/signing-requests",
 		field{name: "X-Signature"}, hexText,
 		wellNot("the signing secret of the webhook", "eyJ")),
-	// Key: the secret API key itself.
+	// Key: the secret API key itself. Paystack's examples lately show a form with a
+	// time (t=…,v1=kid:…) as well; it is not accepted, for where it is sent could not
+	// be read.
 	{
 		Name: "paystack",
 		Spec: "https://paystack.com/docs/payments/webhooks/#verify-event-origin",
