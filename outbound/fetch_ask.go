@@ -218,17 +218,17 @@ const (
 
 // log writes the one line of a call.
 func (f *Fetcher) log(ctx context.Context, c store.FetchClaim, r came, s store.FetchSettled, took time.Duration) {
-	level, message := slog.LevelInfo, "gateway asked"
+	level, alarm := slog.LevelInfo, ""
 	switch {
 	case s.Stale:
 		f.metrics.stale.Inc()
 	case s.Dead && (r.signed || c.Digest != ""):
-		level, message = slog.LevelError, "object given up: the gateway could not be asked about it"
+		level, alarm = slog.LevelError, "the object is given up: the gateway could not be asked about it"
 	case s.Dead: // most likely a stranger made it up
 	case r.result == string(Denied) || r.result == resultCannotAsk:
 		level = slog.LevelWarn
 		if f.alarms.due(c.Source) {
-			level, message = slog.LevelError, "gateway does not let us ask: see to the source's credentials"
+			level, alarm = slog.LevelError, "the gateway does not let us ask: see to the source's credentials"
 		}
 	case r.result == string(Gone) && !r.signed && c.Digest == "": // the same
 	case !r.answer.Done && r.result != resultTurnedAway:
@@ -265,7 +265,10 @@ func (f *Fetcher) log(ctx context.Context, c store.FetchClaim, r came, s store.F
 	if r.err != nil {
 		attrs = append(attrs, slog.String("ingest_err", r.err.Error()))
 	}
-	f.opts.Logger.LogAttrs(ctx, level, message, attrs...)
+	if alarm != "" {
+		attrs = append(attrs, slog.String("alarm", alarm))
+	}
+	f.opts.Logger.LogAttrs(ctx, level, "gateway asked", attrs...)
 }
 
 // cut shortens a name, which is plain text, for the log.
