@@ -284,6 +284,44 @@ func (s *Store) EventsNaming(ctx context.Context, account, source, ref string) (
 	return events, nil
 }
 
+// ReplacedMeaning is what an event was taken to mean until it was read again.
+type ReplacedMeaning struct {
+	EventMeaning
+	Until time.Time `json:"until"`
+}
+
+// ReplacedMeanings returns what an event was taken to mean before, the first meaning first; none as a rule.
+func (s *Store) ReplacedMeanings(ctx context.Context, key EventKey) ([]ReplacedMeaning, error) {
+	rows, _ := s.pool.Query(ctx, `
+		SELECT m.event_id, m.type, m.realm, m.occurred_at, m.facts, m.mapping_version, coalesce(m.outcome, ''), coalesce(m.reason, ''),
+			coalesce(o.external_ref, ''), m.replaced_at
+		FROM event_meanings m LEFT JOIN orders o ON o.account_id = m.account_id AND o.id = m.order_id
+		WHERE m.account_id = $1 AND m.source_id = $2 AND m.event_id = $3
+		ORDER BY m.replaced_at`, key.Account, key.Source, key.ID)
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ReplacedMeaning, err error) {
+		var (
+			e       scannedEvent
+			outcome Outcome
+			reason  string
+			ref     string
+			mapping int16
+		)
+		if err := row.Scan(&e.id, &e.typ, &e.realm, &e.at, &e.doc, &mapping, &outcome, &reason, &ref, &r.Until); err != nil {
+			return r, err
+		}
+		it, err := e.item(key.Account, key.Source)
+		if err != nil {
+			return r, err
+		}
+		r.EventMeaning = meaningAt(it, ref, outcome, reason, mapping)
+		return r, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("what event %s meant: %w", key.ID, err)
+	}
+	return found, nil
+}
+
 // FindEvents returns the events with that id: usually one, more if several sources or accounts use it, or if it came
 // again with other facts. account and source "" look in all. It returns ErrNotFound if there are none.
 func (s *Store) FindEvents(ctx context.Context, account, source, id string) ([]StoredEvent, error) {

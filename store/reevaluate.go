@@ -75,6 +75,7 @@ type EventMeaning struct {
 	Own            *order.Amount  `json:"own,omitempty"`
 	Ignored        string         `json:"ignored,omitempty"`
 	Broken         string         `json:"broken,omitempty"`
+	Fetch          string         `json:"fetch,omitempty"` // what has to be asked about: the caller announces it ([Store.Announce])
 	OnUnknown      OnUnknown      `json:"on_unknown_order,omitempty"`
 	Outcome        Outcome        `json:"outcome"`
 	Reason         string         `json:"reason,omitempty"`
@@ -246,7 +247,7 @@ func (h *heldEvent) folds() bool {
 // it says nothing.
 func canon(it *item) (string, error) {
 	m := meaningOf(it.Event)
-	if it.OnUnknown != OnUnknownStub && it.Ignored == "" && it.Broken == "" {
+	if it.OnUnknown != OnUnknownStub && it.Ignored == "" && it.Broken == "" && it.Fetch == "" {
 		m.OnUnknown = it.OnUnknown
 	}
 	doc, err := json.Marshal(m)
@@ -256,16 +257,11 @@ func canon(it *item) (string, error) {
 	return fmt.Sprintf("%s\x00%s\x00%d\x00%s", it.Type, it.Realm, micros(it.At), doc), nil
 }
 
-// meaningAt is what an item says, and what became of it; o may be nil.
-func meaningAt(it *item, o *lockedOrder, outcome Outcome, reason string, mapping int16) EventMeaning {
-	ref := ""
-	if o != nil {
-		ref = o.ref
-	}
+// meaningAt is what an item says, and what became of it; ref names its order, if it has one.
+func meaningAt(it *item, ref string, outcome Outcome, reason string, mapping int16) EventMeaning {
 	return EventMeaning{
-		Order: ref,
-		Type:  it.Type, OccurredAt: nullTime(it.At), Realm: it.Realm, Payment: it.Payment, Reference: it.Reference,
-		Strength: it.Strength, Facts: it.Facts, Own: it.Own, Ignored: it.Ignored, Broken: it.Broken, OnUnknown: it.OnUnknown,
-		Outcome: outcome, Reason: reason, MappingVersion: int(mapping),
+		Type: it.Type, OccurredAt: nullTime(it.At), Realm: it.Realm, Payment: it.Payment, Reference: it.Reference,
+		Strength: it.Strength, Facts: it.Facts, Own: it.Own, Ignored: it.Ignored, Broken: it.Broken, Fetch: it.Fetch,
+		OnUnknown: it.OnUnknown, Outcome: outcome, Reason: reason, Order: ref, MappingVersion: int(mapping),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -127,6 +128,14 @@ func (g *rebuild) step(touched map[*lockedOrder]bool, items []*item) []job {
 	return jobs
 }
 
+// refOf is what the merchant calls an order that is concerned; empty for another one.
+func (g *rebuild) refOf(account string, id uuid.UUID) string {
+	if o := g.bt.orders[orderKey{account, id}]; o != nil {
+		return o.ref
+	}
+	return ""
+}
+
 // report notes what changes.
 func (g *rebuild) report(touched map[*lockedOrder]bool) {
 	keys := slices.SortedFunc(maps.Keys(g.changed), eventKey.compare)
@@ -134,8 +143,8 @@ func (g *rebuild) report(touched map[*lockedOrder]bool) {
 		it, h := g.changed[k], g.old[k]
 		g.events = append(g.events, EventChange{
 			Account: k.account, Source: k.source, ID: k.id,
-			Before: meaningAt(h.item, g.bt.orders[orderKey{k.account, h.order}], h.outcome, h.reason, h.mapping),
-			After:  meaningAt(it, g.bt.orders[orderKey{k.account, it.res.Order}], it.res.Outcome, it.res.Reason, max(it.MappingVersion, 1)),
+			Before: meaningAt(h.item, g.refOf(k.account, h.order), h.outcome, h.reason, h.mapping),
+			After:  meaningAt(it, g.refOf(k.account, it.res.Order), it.res.Outcome, it.res.Reason, max(it.MappingVersion, 1)),
 		})
 	}
 	moved := slices.DeleteFunc(slices.Collect(maps.Keys(touched)), func(o *lockedOrder) bool {

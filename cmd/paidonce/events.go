@@ -195,7 +195,15 @@ func (e *env) showEvent(ctx context.Context, st *store.Store, ev store.StoredEve
 		}
 		fmt.Fprintf(e.stdout, "command: %s\n", text)
 	}
-	p, err := st.Payload(ctx, store.EventKey{Account: ev.Account, Source: ev.Source, ID: ev.ID})
+	key := store.EventKey{Account: ev.Account, Source: ev.Source, ID: ev.ID}
+	before, err := st.ReplacedMeanings(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, m := range before {
+		fmt.Fprintf(e.stdout, "until %s (mapping %d): %s\n", when(m.Until), m.MappingVersion, meaningText(m.EventMeaning))
+	}
+	p, err := st.Payload(ctx, key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		fmt.Fprintln(e.stdout, "payload: not kept any more")

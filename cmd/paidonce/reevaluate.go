@@ -85,6 +85,9 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 				e.showReevaluated(r)
 			}
 			progress.show(out.Read, max(total, out.Read), "events")
+			if c.Apply {
+				return announce(ctx, cfg, st, r.Events)
+			}
 			return ctx.Err()
 		},
 	})
@@ -98,6 +101,25 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 		return errFailed
 	}
 	return err
+}
+
+// announce has the gateways asked about what events only name today.
+func announce(ctx context.Context, cfg *config.Config, st *store.Store, events []store.EventChange) error {
+	lists := map[store.SourceKey][]store.Announcement{}
+	for _, ev := range events {
+		if ev.After.Fetch != "" {
+			k := store.SourceKey{Account: ev.Account, ID: ev.Source}
+			lists[k] = append(lists[k], store.Announcement{
+				Account: ev.Account, Source: ev.Source, Gateway: cfg.Accounts[ev.Account].Sources[ev.Source].Gateway, Object: ev.After.Fetch,
+			})
+		}
+	}
+	for _, list := range lists {
+		if _, err := st.Announce(ctx, list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c eventsReevaluateCmd) where(e *env) (reevaluate.Where, error) {
@@ -255,6 +277,9 @@ func orDash(s string) string {
 
 // meaningText says what an event was taken for, and what it did.
 func meaningText(m store.EventMeaning) string {
+	if m.Fetch != "" {
+		return string(m.Outcome) + ": the gateway has to be asked about " + m.Fetch
+	}
 	said := meaning(order.Event{Facts: m.Facts, Reference: m.Reference, Ignored: m.Ignored, Broken: m.Broken})
 	if m.Broken != "" || m.Ignored != "" {
 		return said // that is its outcome too

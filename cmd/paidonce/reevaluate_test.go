@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +67,9 @@ func TestReevaluate(t *testing.T) {
 	require.Equal(t, exitFailed, dry.code, "one could not be read")
 	require.Empty(t, dry.stderr)
 	golden(t, "reevaluate.golden", dry.stdout)
+	manual, err := os.ReadFile("../../docs/OPERATIONS.md")
+	require.NoError(t, err)
+	require.Contains(t, string(manual), "since=240h\n    "+strings.ReplaceAll(strings.TrimSuffix(dry.stdout, "\n"), "\n", "\n    ")+"\n", "the manual shows it")
 	require.Contains(t, s.look(t, "events"), "unreadable", "nothing was written")
 
 	var out struct {
@@ -95,6 +100,9 @@ func TestReevaluate(t *testing.T) {
 	require.Contains(t, s.look(t, "explain ord_3"), "pending → paid, because event evt_3 was read again and means something else today.")
 	require.Contains(t, s.look(t, "events reevaluate --where gateway=stripe,outcome=applied --where mapping_version<2"), "0 of another meaning today")
 	require.Contains(t, s.look(t, "events reevaluate --where order=ord_4,type=nosuch"), "0 events read again")
+
+	require.Regexp(t, `until [-0-9]+ [:0-9]+ \(mapping 1\): quarantined: the amount is no integer\n`, s.look(t, "events show evt_2"))
+	require.Contains(t, s.look(t, "explain evt_2"), "and meant something else than before, which made v2.")
 
 	for args, want := range map[string]string{
 		"":                          "events reevaluate: say which events with --where: ",

@@ -28,6 +28,12 @@ func Event(e store.StoredEvent, t *store.Timeline) Report {
 	if e.Reference != "" {
 		r.Why = append(r.Why, "It names order "+e.Reference+".")
 	}
+	for _, v := range tl.Versions {
+		if v.Cause == store.CauseReevaluated && v.Source == e.Source && v.EventID == e.ID {
+			r.Why = append(r.Why, fmt.Sprintf("Its bytes were read again at %s and meant something else than before, which made v%d.",
+				v.At.UTC().Format("2006-01-02 15:04:05"), v.Version))
+		}
+	}
 	if t != nil {
 		r.Why = append(r.Why, orderAnswer(t.Order))
 	}
@@ -50,7 +56,10 @@ func eventTodo(e store.StoredEvent, t store.Timeline) []string {
 	case e.Outcome == store.Ignored && e.Reason == store.ReasonUnknownOrder && !counts(e, t):
 		return []string{"Register orders before they can be paid, or set on_unknown_order: stub for source " + e.Source + ", so that events wait for the registration."}
 	case e.Outcome == store.Quarantined:
-		return []string{"The bytes of event " + e.ID + " are kept. Look at them with: paidonce events show " + e.ID + " --payload"}
+		return []string{
+			"The bytes of event " + e.ID + " are kept. Look at them with: paidonce events show " + e.ID + " --payload",
+			"Should a newer version of Paidonce read them: paidonce events reevaluate --where event=" + e.ID,
+		}
 	case e.Outcome == store.Flagged && e.Reason == store.ReasonModeMismatch:
 		return []string{"Check the mode of source " + e.Source + ", and which endpoint the gateway's test account points to."}
 	case e.Outcome == store.Flagged && e.Reason == store.ReasonAccountMismatch:

@@ -161,6 +161,12 @@ func eventCases() []eventCase {
 	usd := captured(5000)
 	usd.Currency = "USD"
 	reused := moved(event("evt_1#0123456789abcdef0123456789abcdef", store.Flagged, store.ReasonIDReused, captured(6000)), 2, 3)
+	reread := moved(event("evt_1", store.Applied, "", captured(5000)), 3, 4)
+	corrected := paidTimeline(reread)
+	corrected.Versions[2].To = order.StatePartiallyPaid
+	corrected.Versions = append(corrected.Versions, store.Version{
+		Version: 4, From: order.StatePartiallyPaid, To: order.StatePaid, Cause: store.CauseReevaluated, Source: "stripe", EventID: "evt_1", At: at(50),
+	})
 	repeated := paid
 	repeated.Deliveries, repeated.LastDeliveredAt = 51, at(40)
 	plain := func(outcome store.Outcome, reason string) store.StoredEvent {
@@ -178,6 +184,7 @@ func eventCases() []eventCase {
 	next := at(90)
 	return []eventCase{
 		{"applied", paid, paidTimeline(paid)},
+		{"applied, read again", reread, corrected},
 		{"applied, delivered again", repeated, paidTimeline(repeated)},
 		{"applied, it created the order", only, created},
 		{"applied, it created and moved the order", first, created},
@@ -420,5 +427,9 @@ func TestWholeOrder(t *testing.T) {
 			Version: 5, From: order.StatePaid, To: order.StateRefunded, Source: "stripe", EventID: "evt_2", At: at(20),
 			Effect: order.EffectRevoke, EffectState: order.EffectOpen, Attempts: 1, NextAt: ptr(at(90)), LastError: "no answer in time: context deadline exceeded",
 		})
-	golden(t, "order", []section{{"refunded", explain.Order(*tl).Text()}})
+	refunded := section{"refunded", explain.Order(*tl).Text()}
+	tl.Versions = append(tl.Versions,
+		store.Version{Version: 6, From: order.StateRefunded, To: order.StatePaid, Cause: store.CauseReevaluated, Source: "stripe", EventID: "evt_2", At: at(50)},
+		store.Version{Version: 7, From: order.StatePaid, To: order.StatePaid, Cause: store.CauseReevaluated, Source: "stripe", EventID: "evt_9", At: at(51)})
+	golden(t, "order", []section{refunded, {"read again", explain.Order(*tl).Text()}})
 }
