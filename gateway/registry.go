@@ -29,6 +29,7 @@ var all = []*Gateway{
 	Paystack,
 	Redsys,
 	LemonSqueezy,
+	CoinbaseCommerce,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.

@@ -139,3 +139,9 @@ func render(payload any, set map[string]string, path func(string) string) ([]byt
 	}
 	return body, nil
 }
+
+// uuidOf makes a UUID (version 8, RFC 9562) out of what it is derived from.
+func uuidOf(from ...string) string {
+	h := strings.ToLower(derive(32, from...))
+	return h[:8] + "-" + h[8:12] + "-8" + h[13:16] + "-a" + h[17:20] + "-" + h[20:]
+}
