@@ -114,7 +114,7 @@ func TestEveryTypeHasAPayload(t *testing.T) {
 		for _, source = range variantsOf(t, g) {
 			for _, file := range payloadFiles(t, g.Name) {
 				for _, ev := range readPayload(t, source, file).Events {
-					shown[ev.Type] = shown[ev.Type] || len(ev.Facts) > 0
+					shown[ev.Type] = shown[ev.Type] || len(ev.Facts) > 0 || cases[g.Name].noFacts != ""
 				}
 			}
 		}

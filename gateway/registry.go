@@ -30,6 +30,7 @@ var all = []*Gateway{
 	Redsys,
 	LemonSqueezy,
 	CoinbaseCommerce,
+	AdyenPlatform,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
