@@ -34,7 +34,7 @@ CREATE INDEX fetches_due ON fetches (account_id, next_at) WHERE next_at IS NOT N
 CREATE INDEX fetches_open ON fetches (account_id, source_id) WHERE next_at IS NOT NULL;
 -- What retention deletes, and what was given up.
 CREATE INDEX fetches_settled_at ON fetches (settled_at) WHERE state <> 'open';
-CREATE INDEX fetches_dead ON fetches (account_id, source_id) WHERE state = 'dead';
+CREATE INDEX fetches_dead ON fetches (settled_at) WHERE state = 'dead';
 
 -- See 00001: let the planner know the shape of the table before there is anything in it.
 INSERT INTO fetches (account_id, source_id, object, gateway, state, next_at, settled_at)

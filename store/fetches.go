@@ -62,7 +62,8 @@ const (
 		SELECT x.n, f.object IS NULL OR f.state = 'dead' AND f.last_digest IS NULL,
 			coalesce(f.state = 'open' AND (f.claimed_until IS NULL OR f.again), false)
 		FROM unnest($3::text[]) WITH ORDINALITY AS x(object, n)
-		LEFT JOIN fetches f ON f.account_id = $1 AND f.source_id = $2 AND f.object = x.object`
+		LEFT JOIN LATERAL (
+			SELECT * FROM fetches f WHERE f.account_id = $1 AND f.source_id = $2 AND f.object = x.object LIMIT 1) f ON true`
 
 	sqlOpenFetches = `
 		SELECT count(*) FROM (
@@ -131,6 +132,8 @@ func (s *Store) announce(ctx context.Context, a Announcement, objects []string) 
 		countOpenInto = func(row pgx.Row) error { return row.Scan(&open) }
 		b             pgx.Batch
 	)
+	b.Queue("BEGIN READ ONLY")
+	b.Queue(sqlSettings)
 	b.Queue(sqlAnnounced, a.Account, a.Source, objects).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&n, &isNew, &waits}, func() error {
 			switch {
@@ -146,7 +149,8 @@ func (s *Store) announce(ctx context.Context, a Announcement, objects []string) 
 		return err
 	})
 	b.Queue(sqlOpenFetches, a.Account, a.Source, limit).QueryRow(countOpenInto)
-	if err := send(ctx, s.pool, &b); err != nil {
+	b.Queue("COMMIT")
+	if err := s.inPipe(ctx, func(tx *pipedTx) error { return send(ctx, tx, &b) }); err != nil {
 		return out, err
 	}
 	if len(strange)+len(wanted) == 0 {
@@ -264,12 +268,19 @@ func (s *Store) PullFetch(ctx context.Context, account string, lease time.Durati
 }
 
 func (s *Store) claimFetch(ctx context.Context, sql string, args ...any) (*FetchClaim, error) {
-	return retry(ctx, &s.retried, func() (*FetchClaim, error) {
-		rows, _ := s.pool.Query(ctx, sql, args...)
-		c, err := pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[FetchClaim])
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil, nil //nolint:nilnil // nothing to do is an answer here
-		}
+	return retry(ctx, &s.retried, func() (c *FetchClaim, err error) {
+		var b pgx.Batch
+		b.Queue("BEGIN")
+		b.Queue(sqlSettings)
+		b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[FetchClaim])
+			if len(found) > 0 {
+				c = found[0]
+			}
+			return err
+		})
+		b.Queue("COMMIT")
+		err = s.inPipe(ctx, func(tx *pipedTx) error { return send(ctx, tx, &b) })
 		return c, err
 	})
 }

@@ -44,6 +44,9 @@ func (s *Store) RenewFetches(ctx context.Context, perAccount int, grace time.Dur
 	_, err := retry(ctx, &s.retried, func() (struct{}, error) {
 		clear(renewed)
 		return struct{}{}, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, sqlSettings); err != nil {
+				return err
+			}
 			rows, _ := tx.Query(ctx, sqlRenewFetches, FetchQueue, grace, perAccount)
 			lapsed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[FetchArgs])
 			if err != nil {
@@ -82,6 +85,8 @@ func (s *Store) FetchPiles(ctx context.Context) (map[string]FetchPile, error) {
 		n       int
 		oldest  time.Duration
 	)
+	b.Queue("BEGIN READ ONLY")
+	b.Queue(sqlSettings)
 	b.Queue(`
 		SELECT gateway, count(*), max(clock_timestamp() - announced_at)
 		FROM (SELECT gateway, announced_at FROM fetches WHERE next_at IS NOT NULL LIMIT $1) f GROUP BY 1`, maxFetchPile).
@@ -104,7 +109,8 @@ func (s *Store) FetchPiles(ctx context.Context) (map[string]FetchPile, error) {
 			})
 			return err
 		})
-	if err := send(ctx, s.pool, &b); err != nil {
+	b.Queue("COMMIT")
+	if err := s.inPipe(ctx, func(tx *pipedTx) error { return send(ctx, tx, &b) }); err != nil {
 		return nil, fmt.Errorf("count fetches: %w", err)
 	}
 	return piles, nil
@@ -125,23 +131,30 @@ func (s *Store) DropFetches(ctx context.Context, keep time.Duration) (dropped in
 		{`f.state <> 'open'`, keep},
 		{`f.state = 'dead' AND f.last_digest IS NULL`, min(keep, strangersKept)},
 	} {
-		for {
-			tag, err := s.pool.Exec(ctx, `
-				WITH old AS (
-					SELECT account_id, source_id, object FROM fetches f
-					WHERE f.settled_at < clock_timestamp() - $1::interval AND `+d.which+`
-					LIMIT $2
-					FOR UPDATE SKIP LOCKED)
-				DELETE FROM fetches f USING old o
-				WHERE f.account_id = o.account_id AND f.source_id = o.source_id AND f.object = o.object`, d.age, atOnce)
-			if err != nil {
+		for n := int64(atOnce); n == atOnce; dropped += n {
+			if n, err = s.dropFetches(ctx, d.which, d.age, atOnce); err != nil {
 				return dropped, fmt.Errorf("delete old fetches: %w", err)
-			}
-			dropped += tag.RowsAffected()
-			if tag.RowsAffected() < atOnce {
-				break
 			}
 		}
 	}
 	return dropped, nil
+}
+
+func (s *Store) dropFetches(ctx context.Context, which string, age time.Duration, limit int) (n int64, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlSettings); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+			WITH old AS MATERIALIZED (
+				SELECT account_id, source_id, object FROM fetches f
+				WHERE f.settled_at < (SELECT clock_timestamp()) - $1::interval AND `+which+`
+				LIMIT $2
+				FOR UPDATE SKIP LOCKED)
+			DELETE FROM fetches f USING old o
+			WHERE f.account_id = o.account_id AND f.source_id = o.source_id AND f.object = o.object`, age, limit)
+		n = tag.RowsAffected()
+		return err
+	})
+	return n, err
 }
