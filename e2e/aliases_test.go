@@ -24,7 +24,9 @@ import (
 // TestAliasesAreOnePayment: a gateway names one payment in many ways, each event in
 // some of them. Whatever the order in which the events arrive, in which batches, how
 // often and by how many workers at once, they end as one payment, whose ledger is
-// the fold of all of them, and the order as that ledger says.
+// the fold of all of them, and the order as that ledger says. That the events of a
+// gateway do name one payment is held in package gateway; a few are of another
+// (an authorisation of PayPal's, a payment link that nobody used).
 func TestAliasesAreOnePayment(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Open(t)
@@ -34,7 +36,6 @@ func TestAliasesAreOnePayment(t *testing.T) {
 		t.Run(g.Name, func(t *testing.T) {
 			t.Parallel()
 			story := aliasStory(t, g)
-			require.Len(t, byPayment(story), max(1, severalPayments[g.Name]), "the events do not name one payment")
 			for run := range 6 {
 				told := story
 				if run > 1 {
@@ -49,11 +50,6 @@ func TestAliasesAreOnePayment(t *testing.T) {
 		})
 	}
 }
-
-// severalPayments are the gateways whose events of one reference are of several
-// payments, on purpose: PayPal's authorisation is one of its own, and so is a payment
-// link of Razorpay's that nobody used.
-var severalPayments = map[string]int{"paypal": 2, "razorpay": 2}
 
 // aliasStory is one event of every type that the gateway has, all of one reference.
 func aliasStory(t *testing.T, g *gateway.Gateway) []order.Event {

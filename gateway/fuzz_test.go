@@ -275,8 +275,9 @@ func FuzzPings(f *testing.F) {
 			call, err := g.Fetch.Call(s, o)
 			require.NoError(t, err, "an object that cannot be asked about")
 			require.True(t, strings.HasPrefix(call.Path, "/"))
-			require.NotContains(t, call.Path, "..")
-			require.NotContains(t, call.Path, "//")
+			for _, segment := range strings.Split(call.Path[1:], "/") {
+				require.NotContains(t, []string{"", ".", ".."}, segment, "a path that leads elsewhere")
+			}
 		}
 	})
 }
