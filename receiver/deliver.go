@@ -279,12 +279,17 @@ func unreadable(err error) *refusal {
 // defaultDeadline stands in where a gateway does not say how long it waits.
 const defaultDeadline = 10 * time.Second
 
+// longestDeadline is as far as we go along with gateways that wait longer: whatever holds a delivery up for that long is
+// better met by the gateway's next try, and the server's own time-out must not be the first.
+const longestDeadline = 30 * time.Second
+
 // patience is how long a delivery may take: a second less than its gateway waits, so that the gateway hears a 503
 // from us and not a time-out of its own.
 func patience(deadline time.Duration) time.Duration {
 	if deadline <= 0 {
 		deadline = defaultDeadline
 	}
+	deadline = min(deadline, longestDeadline)
 	if deadline <= 2*time.Second {
 		return deadline / 2
 	}

@@ -34,14 +34,16 @@ const (
 )
 
 // mall and strict are gateways of the tests: signed as Stripe signs, with payloads {"id", "type"} or a list of them.
-// mall wants its own answer and queues behind a refused delivery, strict does neither.
+// mall wants its own answer and queues behind a refused delivery, strict does neither, patient waits for
+// longer than we do.
 var (
 	mall = &gateway.Gateway{
 		Name: "mall", Scheme: "stripe", Deadline: 10 * time.Second, AckBody: "[taken]", AckType: "text/x-mall",
 		QuarantineUnreadable: true, KeepHeaders: []string{"Content-Type", "User-Agent"},
 		Secrets: secretsOf, Parse: parse,
 	}
-	strict = &gateway.Gateway{Name: "strict", Scheme: "stripe", Deadline: 10 * time.Second, Secrets: secretsOf, Parse: parse}
+	patient = &gateway.Gateway{Name: "patient", Scheme: "stripe", Deadline: 10 * time.Minute, Secrets: secretsOf, Parse: parse}
+	strict  = &gateway.Gateway{Name: "strict", Scheme: "stripe", Deadline: 10 * time.Second, Secrets: secretsOf, Parse: parse}
 )
 
 func secretsOf(s gateway.Source) []string { return s.Secrets }
@@ -74,7 +76,7 @@ func parse(_ gateway.Source, d gateway.Delivery) ([]order.Event, error) {
 }
 
 func gateways(name string) (*gateway.Gateway, bool) {
-	for _, g := range append([]*gateway.Gateway{mall, strict, pinger, thin, remote}, gateway.All()...) {
+	for _, g := range append([]*gateway.Gateway{mall, strict, patient, pinger, thin, remote}, gateway.All()...) {
 		if g.Name == name {
 			return g, true
 		}
@@ -87,6 +89,7 @@ func sources(id string) (gateway.Source, bool) {
 	s, ok := map[string]gateway.Source{
 		"strict":  {Gateway: "strict"},
 		"mall":    {Gateway: "mall"},
+		"patient": {Gateway: "patient"},
 		"basic":   {Gateway: "strict", Basic: basic},
 		"small":   {Gateway: "strict", MaxBody: 64},
 		"paused":  {Gateway: "strict", Paused: true, OnUnknownOrder: "create"},
