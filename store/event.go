@@ -46,6 +46,7 @@ const (
 	ReasonCurrencyMismatch = "currency_mismatch" // flagged: not the order's currency
 	ReasonIDReused         = "id_reused"         // flagged: the id is known with other facts
 	ReasonUnreadable       = "unreadable"        // quarantined
+	ReasonReread           = "reread"            // ignored: was quarantined, and its bytes hold other events today, which were entered
 )
 
 // OnUnknown says what an event may do about an order that nobody has registered.

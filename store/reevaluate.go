@@ -51,7 +51,19 @@ type Reevaluated struct {
 	Read    int // events that were read, with those that were skipped
 	Events  []EventChange
 	Orders  []OrderChange
+	Entered []EnteredEvent
 	Skipped []SkippedEvent
+}
+
+// EnteredEvent is an event that is new: it is held by bytes that could not be read at all before, and were kept in
+// quarantine under an id of their own. A known one has the outcome [Duplicate].
+type EnteredEvent struct {
+	Account string `json:"account"`
+	Source  string `json:"source"`
+	ID      string `json:"event_id"`
+	EventMeaning
+	OrderVersionBefore int `json:"order_version_before,omitempty"`
+	OrderVersionAfter  int `json:"order_version_after,omitempty"`
 }
 
 // EventChange is an event that means something else today.
@@ -185,6 +197,9 @@ func (r *reevaluation) group(ctx context.Context, page []*heldEvent) error {
 		changed = append(changed, others...)
 		for _, c := range changed {
 			r.done[c.key] = true
+		}
+		if err := r.enter(ctx, changed, &out); err != nil {
+			return err
 		}
 		if err := r.rebuild(ctx, changed, &out); err != nil {
 			return err

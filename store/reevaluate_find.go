@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paidonce/paidonce/order"
 )
 
 // ReevaluateFilter chooses events; zero fields choose all. It never chooses those of source api.
@@ -39,8 +41,13 @@ const (
 		AND ($10::timestamptz IS NULL OR e.received_at >= $10) AND ($11::timestamptz IS NULL OR e.received_at < $11)
 		AND ($12 = 0 OR e.mapping_version < $12) `
 
-	sqlCandidates = `
-		SELECT ` + heldColumns + ` FROM processed_events e
+	allEvents   = ` processed_events e `
+	keyedEvents = ` (SELECT DISTINCT a, s, i FROM unnest($7::text[], $8::text[], $9::text[]) AS x(a, s, i)) k
+		CROSS JOIN LATERAL (
+			SELECT * FROM processed_events e WHERE e.account_id = k.a AND e.source_id = k.s AND e.event_id = k.i
+			OFFSET 0) e `
+
+	sqlAfter = `
 		WHERE ` + chosenEvents + ` AND (e.account_id, e.source_id, e.event_id) > ($13, $14, $15)
 		ORDER BY e.account_id, e.source_id, e.event_id LIMIT $16`
 
@@ -66,9 +73,17 @@ func (f *ReevaluateFilter) args() []any {
 	}
 }
 
+// from is what the filter has to look through.
+func (f *ReevaluateFilter) from() string {
+	if f.Events != nil {
+		return keyedEvents
+	}
+	return allEvents
+}
+
 // CountToReevaluate returns how many events the filter chooses.
 func (s *Store) CountToReevaluate(ctx context.Context, f ReevaluateFilter) (n int, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM processed_events e WHERE `+chosenEvents, f.args()...).Scan(&n)
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM `+f.from()+` WHERE `+chosenEvents, f.args()...).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count events to reevaluate: %w", err)
 	}
@@ -77,7 +92,7 @@ func (s *Store) CountToReevaluate(ctx context.Context, f ReevaluateFilter) (n in
 
 // candidates are the next events that the filter chooses, by key.
 func (s *Store) candidates(ctx context.Context, f ReevaluateFilter, after eventKey, limit int) ([]*heldEvent, error) {
-	rows, _ := s.pool.Query(ctx, sqlCandidates, append(f.args(), after.account, after.source, after.id, limit)...)
+	rows, _ := s.pool.Query(ctx, `SELECT `+heldColumns+` FROM `+f.from()+sqlAfter, append(f.args(), after.account, after.source, after.id, limit)...)
 	found, err := pgx.CollectRows(rows, scanHeld)
 	if err != nil {
 		return nil, fmt.Errorf("list events to reevaluate: %w", err)
@@ -103,8 +118,9 @@ func scanHeld(row pgx.CollectableRow) (*heldEvent, error) {
 
 // changedEvent is an event whose bytes say something else today.
 type changedEvent struct {
-	key  eventKey
-	next Event
+	key   eventKey
+	next  Event
+	enter []Event // what its bytes hold instead
 }
 
 // reread reads the bytes of events again and returns those that changed. It reports what cannot be read.
@@ -145,6 +161,13 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 		next, code := r.theEvent(h, read[d.Delivery])
 		switch code {
 		case SkipOtherID:
+			if h.item.Ignored == ReasonReread {
+				continue // its events were entered
+			}
+			if h.item.Broken != "" {
+				changed = append(changed, insteadOf(h, d, read[d.Delivery]))
+				continue
+			}
 			skip(code, "its bytes hold no event of this id today; what they hold can be entered with: paidonce replay --from-db")
 			continue
 		case SkipAmbiguous:
@@ -162,7 +185,7 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 		case err != nil:
 			return nil, err
 		case !same, bytes.Equal(bases[h.key], h.hash):
-			changed = append(changed, changedEvent{h.key, next})
+			changed = append(changed, changedEvent{key: h.key, next: next})
 		case h.mapping < next.MappingVersion:
 			stale, today = append(stale, h.key), next.MappingVersion
 		}
@@ -233,6 +256,47 @@ func (r *reevaluation) theEvent(h *heldEvent, events []Event) (Event, string) {
 		}
 	}
 	return Event{}, SkipAmbiguous
+}
+
+// insteadOf is what becomes of bytes that could not be read, not even what they are called: the events that they hold
+// today are entered, and what stood for them is done with.
+func insteadOf(h *heldEvent, d StoredDelivery, events []Event) changedEvent {
+	c := changedEvent{key: h.key, enter: slices.Clone(events)}
+	for i := range c.enter {
+		e := &c.enter[i]
+		e.Account, e.Source, e.Delivery, e.Payload, e.Header = h.key.account, h.key.source, d.Delivery, d.Body, d.Header
+		c.next.MappingVersion = e.MappingVersion
+	}
+	c.next.Account, c.next.Source = h.key.account, h.key.source
+	c.next.Event = order.Event{ID: h.item.ID, Type: h.item.Type, At: h.item.At, Realm: h.item.Realm, Ignored: ReasonReread}
+	return c
+}
+
+// enter enters events that are held by bytes which could not be read before. In a dry run they are taken back.
+func (r *reevaluation) enter(ctx context.Context, changed []changedEvent, out *Reevaluated) error {
+	var events []Event
+	for _, c := range changed {
+		events = append(events, c.enter...)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	do := r.s.DryRun
+	if r.o.Apply {
+		do = r.s.Apply
+	}
+	results, err := do(ctx, events)
+	if err != nil {
+		return fmt.Errorf("enter %d events that could not be read before: %w", len(events), err)
+	}
+	for i, e := range events {
+		res := results[i]
+		out.Entered = append(out.Entered, EnteredEvent{
+			Account: e.Account, Source: e.Source, ID: e.ID, OrderVersionBefore: res.Before, OrderVersionAfter: res.After,
+			EventMeaning: meaningAt(&item{Event: &events[i]}, "", res.Outcome, res.Reason, max(e.MappingVersion, 1)),
+		})
+	}
+	return nil
 }
 
 // restamp notes that events mean to today's mapping what they meant to an older one, so that a filter by mapping_version

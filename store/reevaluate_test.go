@@ -450,3 +450,39 @@ func TestReevaluateAnEventThatIsCalledOtherwiseToday(t *testing.T) {
 	e.ID, e.Facts[0].Amount, e.Own.Minor = "payment/tr_1:new", 5000, 5000
 	require.Equal(t, store.NoChange, apply(t, s, e)[0].Outcome, "asked again, it says what is known")
 }
+
+// Bytes that could not be read at all are kept under their hash. Once they can be, what they hold is entered.
+func TestReevaluateBytesThatHadNoEvent(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	aside := captured("body:01234567", "", "", 0)
+	aside.Event = order.Event{ID: aside.ID, Type: "unreadable", Realm: "stripe:live", Broken: "no JSON"}
+	apply(t, s, register("ord_1", 3000), aside)
+	read := func(d store.StoredDelivery) ([]store.Event, error) {
+		return []store.Event{captured("evt_1", "pi_1", "ord_1", 1000), captured("evt_2", "pi_2", "ord_1", 2000)}, nil
+	}
+	run := func(do bool) (all store.Reevaluated) {
+		err := s.Reevaluate(t.Context(), store.ReevaluateOptions{Read: read, Apply: do, Filter: store.ReevaluateFilter{Sources: []string{"stripe"}}, Each: func(r store.Reevaluated) error {
+			all.Events, all.Entered, all.Skipped = append(all.Events, r.Events...), append(all.Entered, r.Entered...), append(all.Skipped, r.Skipped...)
+			return nil
+		}})
+		require.NoError(t, err)
+		return all
+	}
+	before := rowsOf(t, pool)
+	dry := run(false)
+	require.Equal(t, before, rowsOf(t, pool))
+	require.Len(t, dry.Events, 1)
+	require.Equal(t, []string{"evt_1", "evt_2"}, []string{dry.Entered[0].ID, dry.Entered[1].ID})
+	require.Equal(t, store.Applied, dry.Entered[1].Outcome)
+
+	require.Equal(t, dry, run(true))
+	requireOrder(t, s, "ord_1", order.StatePaid, 3000)
+	require.Equal(t, 1, count(t, pool, "processed_events WHERE event_id = 'body:01234567' AND outcome = 'ignored' AND reason = 'reread'"))
+	p, err := s.Payload(t.Context(), store.EventKey{Account: account, Source: "stripe", ID: "evt_2"})
+	require.NoError(t, err)
+	require.Equal(t, aside.Payload, p.Body)
+	after := rowsOf(t, pool)
+	require.Equal(t, store.Reevaluated{}, run(true))
+	require.Equal(t, after, rowsOf(t, pool))
+}

@@ -45,7 +45,8 @@ type reevaluation struct {
 	Applied bool                 `json:"applied"` // false: a dry run
 	Read    int                  `json:"read"`
 	Orders  []store.OrderChange  `json:"orders"`
-	Events  []store.EventChange  `json:"events"` // that mean something else today
+	Events  []store.EventChange  `json:"events"`  // that mean something else today
+	Entered []store.EnteredEvent `json:"entered"` // that bytes hold which could not be read at all before
 	Skipped []store.SkippedEvent `json:"skipped"`
 }
 
@@ -68,25 +69,28 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	total, err := st.CountToReevaluate(ctx, filter)
-	if err != nil {
-		return err
+	total, progress := 0, e.newBar()
+	if progress.w != nil {
+		if total, err = st.CountToReevaluate(ctx, filter); err != nil {
+			return err
+		}
 	}
-	out := reevaluation{Applied: c.Apply, Orders: []store.OrderChange{}, Events: []store.EventChange{}, Skipped: []store.SkippedEvent{}}
-	progress := e.newBar()
+	out := reevaluation{
+		Applied: c.Apply, Orders: []store.OrderChange{}, Events: []store.EventChange{}, Entered: []store.EnteredEvent{}, Skipped: []store.SkippedEvent{},
+	}
 	err = st.Reevaluate(ctx, store.ReevaluateOptions{
 		Filter: filter, Read: reevaluate.Reader{Config: cfg}.Read, Same: reevaluate.Same, Apply: c.Apply, Limit: c.Limit,
 		Each: func(r store.Reevaluated) error {
 			out.Read += r.Read
 			out.Orders, out.Events = append(out.Orders, r.Orders...), append(out.Events, r.Events...)
-			out.Skipped = append(out.Skipped, r.Skipped...)
+			out.Entered, out.Skipped = append(out.Entered, r.Entered...), append(out.Skipped, r.Skipped...)
 			if !c.JSON {
 				progress.clear()
 				e.showReevaluated(r)
 			}
 			progress.show(out.Read, max(total, out.Read), "events")
 			if c.Apply {
-				return announce(ctx, cfg, st, r.Events)
+				return announce(ctx, cfg, st, r)
 			}
 			return ctx.Err()
 		},
@@ -104,15 +108,21 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 }
 
 // announce has the gateways asked about what events only name today.
-func announce(ctx context.Context, cfg *config.Config, st *store.Store, events []store.EventChange) error {
+func announce(ctx context.Context, cfg *config.Config, st *store.Store, r store.Reevaluated) error {
 	lists := map[store.SourceKey][]store.Announcement{}
-	for _, ev := range events {
-		if ev.After.Fetch != "" {
-			k := store.SourceKey{Account: ev.Account, ID: ev.Source}
+	add := func(account, source, object string) {
+		if object != "" {
+			k := store.SourceKey{Account: account, ID: source}
 			lists[k] = append(lists[k], store.Announcement{
-				Account: ev.Account, Source: ev.Source, Gateway: cfg.Accounts[ev.Account].Sources[ev.Source].Gateway, Object: ev.After.Fetch,
+				Account: account, Source: source, Gateway: cfg.Accounts[account].Sources[source].Gateway, Object: object,
 			})
 		}
+	}
+	for _, ev := range r.Events {
+		add(ev.Account, ev.Source, ev.After.Fetch)
+	}
+	for _, ev := range r.Entered {
+		add(ev.Account, ev.Source, ev.Fetch)
 	}
 	for _, list := range lists {
 		if _, err := st.Announce(ctx, list); err != nil {
@@ -196,6 +206,9 @@ func (e *env) showReevaluated(r store.Reevaluated) {
 	for _, ev := range r.Events {
 		fmt.Fprintf(e.stdout, "event %s of source %s, %s\n", ev.ID, ev.Source, ev.After.Type)
 		fmt.Fprintf(e.stdout, "  - %s\n  + %s\n", meaningText(ev.Before), meaningText(ev.After))
+	}
+	for _, ev := range r.Entered {
+		fmt.Fprintf(e.stdout, "event %s of source %s, %s (new)\n  + %s\n", ev.ID, ev.Source, ev.Type, meaningText(ev.EventMeaning))
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(e.stdout, "skipped: event %s of source %s: %s\n", s.ID, s.Source, s.Why)
@@ -314,8 +327,12 @@ func (e *env) sumReevaluation(out reevaluation) {
 		}
 		skipped = fmt.Sprintf(", %d skipped (%s)", len(out.Skipped), strings.Join(parts, ", "))
 	}
-	fmt.Fprintf(e.stdout, "%s read again: %d of another meaning today, %s%s%s.\n",
-		plural(out.Read, "event"), len(out.Events), plural(len(out.Orders), "order"), move, skipped)
+	entered := ""
+	if len(out.Entered) > 0 {
+		entered = ", " + plural(len(out.Entered), "new event")
+	}
+	fmt.Fprintf(e.stdout, "%s read again: %d of another meaning today, %s%s%s%s.\n",
+		plural(out.Read, "event"), len(out.Events), plural(len(out.Orders), "order"), move, entered, skipped)
 	if !out.Applied && len(out.Events) > 0 {
 		fmt.Fprintln(e.stdout, "This was a dry run, each group of orders by itself; --apply does it.")
 	}

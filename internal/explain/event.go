@@ -253,6 +253,8 @@ func ignoredText(e store.StoredEvent, t store.Timeline) string {
 			return fmt.Sprintf("came before order %s was registered, and counts since a later event of its payment came.", e.Reference)
 		}
 		return fmt.Sprintf("was ignored: nobody had registered order %s when it came, and source %s ignores unknown orders.", e.Reference, e.Source)
+	case store.ReasonReread:
+		return "was kept aside until its bytes could be read: the events that they hold stand in its place."
 	case gateway.UnknownType:
 		return "was ignored: Paidonce does not read events of this type."
 	case gateway.NoFact:
@@ -294,8 +296,10 @@ func versionLines(v store.Version, t store.Timeline) []Line {
 		if v.From == v.To {
 			moved = "still " + word(v.To)
 		}
-		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version),
-			fmt.Sprintf("v%d: %s, because event %s was read again and means something else today.", v.Version, moved, v.EventID)})
+		lines = append(lines, Line{
+			v.At, "version", fmt.Sprint(v.Version),
+			fmt.Sprintf("v%d: %s, because event %s was read again and means something else today.", v.Version, moved, v.EventID),
+		})
 	case v.From == "":
 		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: created as %s, because of %s.", v.Version, word(v.To), cause)})
 	case v.From != v.To:

@@ -213,6 +213,7 @@ func eventCases() []eventCase {
 		{"ignored unknown_order, counted since", event("evt_1", store.Ignored, store.ReasonUnknownOrder, captured(5000)), paidTimeline()},
 		{"waiting no_reference, a change that names an order", event("evt_1", store.Waiting, store.ReasonNoReference, captured(5000)), nil},
 		{"ignored unknown_type", plain(store.Ignored, "unknown_type"), nil},
+		{"ignored reread", plain(store.Ignored, store.ReasonReread), nil},
 		{"ignored no_fact", plain(store.Ignored, "no_fact"), nil},
 		{"ignored needs_fetch", plain(store.Ignored, "needs_fetch"), nil},
 		{"ignored, a reason of tomorrow", plain(store.Ignored, "of_tomorrow"), nil},
