@@ -12,6 +12,8 @@ var all = []*Gateway{
 	GoCardless,
 	Openpay,
 	Clip,
+	EBANX,
+	Plaid,
 	Xendit,
 	FlutterwaveV3,
 	Razorpay,
