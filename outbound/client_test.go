@@ -55,7 +55,7 @@ func TestDoStatuses(t *testing.T) {
 	} {
 		h := newHost(t, status(code))
 		_, err := h.client(t, &hand{}, nil).Do(t.Context(), asked, shop, payment)
-		require.Equal(t, code, fails(t, err, want).Status)
+		require.Equal(t, code, fails(t, err, want).status)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestDoFollowsNoRedirect(t *testing.T) {
 	for _, to := range []string{"https://example.com/other", "https://elsewhere.example/", "http://169.254.169.254/", "/other"} {
 		h := newHost(t, status(http.StatusFound, "Location", to))
 		_, err := h.client(t, &hand{}, nil).Do(t.Context(), asked, shop, payment)
-		require.Equal(t, http.StatusFound, fails(t, err, outbound.Refused).Status)
+		require.Equal(t, http.StatusFound, fails(t, err, outbound.Refused).status)
 		require.EqualValues(t, 1, h.calls.Load())
 		require.EqualValues(t, 1, h.dialled.Load())
 	}
@@ -142,12 +142,12 @@ func TestDoWantsATrustedCertificate(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, text("{}"))
 	_, err := h.client(t, &hand{}, func(o *outbound.Options) { o.RootCAs = nil }).Do(t.Context(), asked, shop, payment)
-	require.Contains(t, fails(t, err, outbound.Retry).Error(), "not trusted")
+	require.Contains(t, fails(t, err, outbound.Retry).err.Error(), "not trusted")
 
 	s := shop
 	s.APIURL = "https://api.other.test"
 	_, err = h.client(t, &hand{}, nil).Do(t.Context(), asked, s, payment)
-	require.Contains(t, fails(t, err, outbound.Retry).Error(), "another name")
+	require.Contains(t, fails(t, err, outbound.Retry).err.Error(), "another name")
 	require.Zero(t, h.calls.Load())
 }
 
@@ -163,14 +163,14 @@ func TestDoBoundsTime(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"hang": hang, "slow": slow} {
 		h := newHost(t, answer)
 		_, err := h.client(t, &hand{}, short).Do(t.Context(), asked, shop, payment)
-		require.ErrorIs(t, fails(t, err, outbound.Retry), context.DeadlineExceeded, name)
+		require.ErrorIs(t, fails(t, err, outbound.Retry).err, context.DeadlineExceeded, name)
 	}
 
 	h := newHost(t, hang)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.now(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 	_, err := h.client(t, &hand{}, nil).Do(ctx, asked, shop, payment)
-	require.ErrorIs(t, fails(t, err, outbound.Retry), context.Canceled)
+	require.ErrorIs(t, fails(t, err, outbound.Retry).err, context.Canceled)
 }
 
 func TestDoBoundsSize(t *testing.T) {
@@ -234,6 +234,6 @@ func TestDoQuotesNothing(t *testing.T) {
 		})
 		c := h.client(t, &hand{}, nil)
 		_, err := c.Do(t.Context(), asked, shop, payment)
-		require.Equal(t, "ask asked: the connection broke before there was an answer", fails(t, err, outbound.Retry).Error())
+		require.Equal(t, "ask asked: the connection broke before there was an answer", fails(t, err, outbound.Retry).err.Error())
 	}
 }

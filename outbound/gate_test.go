@@ -3,7 +3,6 @@ package outbound_test
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -31,12 +30,12 @@ func TestRetryAfter(t *testing.T) {
 		h, clock := newHost(t, status(row.code, "Retry-After", row.header)), &hand{}
 		c := h.client(t, clock, nil)
 		_, err := c.Do(t.Context(), asked, shop, payment)
-		require.Equal(t, row.want, fails(t, err, outbound.Retry).After, row)
+		require.Equal(t, row.want, fails(t, err, outbound.Retry).after, row)
 		h.now(text("{}"))
 		if row.want > 0 {
 			clock.move(row.want - 1)
 			_, err = c.Do(t.Context(), asked, shop, payment)
-			require.EqualValues(t, 1, fails(t, err, outbound.Retry).After, row)
+			require.EqualValues(t, 1, fails(t, err, outbound.Retry).after, row)
 			require.EqualValues(t, 1, h.calls.Load(), "nothing is sent before")
 			other := shop
 			other.ID = "other"
@@ -59,10 +58,10 @@ func TestBucket(t *testing.T) {
 	}
 	// Those who are turned away come back one after another.
 	for i := range 5 {
-		require.Equal(t, time.Duration(i+1)*time.Second, fails(t, do(), outbound.Retry).After)
+		require.Equal(t, time.Duration(i+1)*time.Second, fails(t, do(), outbound.Retry).after)
 	}
 	for range 100 {
-		require.LessOrEqual(t, fails(t, do(), outbound.Retry).After, time.Minute)
+		require.LessOrEqual(t, fails(t, do(), outbound.Retry).after, time.Minute)
 	}
 	require.EqualValues(t, 3, h.calls.Load())
 	clock.move(time.Second)
@@ -72,7 +71,7 @@ func TestBucket(t *testing.T) {
 	for range 3 {
 		require.NoError(t, do())
 	}
-	require.Equal(t, time.Second, fails(t, do(), outbound.Retry).After, "the line is forgotten")
+	require.Equal(t, time.Second, fails(t, do(), outbound.Retry).after, "the line is forgotten")
 }
 
 func TestConcurrent(t *testing.T) {
@@ -86,7 +85,7 @@ func TestConcurrent(t *testing.T) {
 		<-arrived
 	}
 	_, err := c.Do(t.Context(), asked, shop, payment)
-	require.Positive(t, fails(t, err, outbound.Retry).After)
+	require.Positive(t, fails(t, err, outbound.Retry).after)
 	close(free)
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
@@ -110,11 +109,11 @@ func TestCircuit(t *testing.T) {
 		})
 		for range 3 {
 			_, err := c.Do(t.Context(), asked, shop, payment)
-			require.Zero(t, fails(t, err, outbound.Retry).After)
+			require.Zero(t, fails(t, err, outbound.Retry).after)
 		}
 		before := h.calls.Load()
 		_, err := c.Do(t.Context(), asked, shop, payment)
-		require.Equal(t, 30*time.Second, fails(t, err, outbound.Retry).After, name)
+		require.Equal(t, 30*time.Second, fails(t, err, outbound.Retry).after, name)
 		require.Equal(t, before, h.calls.Load(), "nothing is sent")
 	}
 }
@@ -132,7 +131,7 @@ func TestCircuitProbes(t *testing.T) {
 	probe := make(chan error)
 	go func() { probe <- do() }()
 	<-arrived
-	require.Equal(t, time.Second, fails(t, do(), outbound.Retry).After, "one at a time")
+	require.Equal(t, time.Second, fails(t, do(), outbound.Retry).after, "one at a time")
 	close(free)
 	require.NoError(t, <-probe)
 	h.now(text("{}"))
@@ -146,7 +145,7 @@ func TestCircuitOfAnAnswer(t *testing.T) {
 	for i := range 6 { // 4xx in between: the host is there
 		h.now(status([]int{500, 404}[i%2]))
 		_, err := c.Do(t.Context(), asked, shop, payment)
-		require.NotZero(t, err.(*outbound.Error).Status, strconv.Itoa(i))
+		require.NotZero(t, fails(t, err, []outbound.Kind{outbound.Retry, outbound.Gone}[i%2]).status)
 	}
 	// Callers who hang up say nothing about the host.
 	for range 3 {

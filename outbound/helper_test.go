@@ -100,15 +100,24 @@ var shop = gateway.Source{ID: "shop", Account: "a", Gateway: "asked", Mode: gate
 
 var payment = gateway.Call{Path: "/v1/payments/1?token=sk_query", Header: http.Header{"Authorization": {"Bearer sk_header"}}}
 
+// failed is what tests look at of an [outbound.Error]; it is no error, which
+// would have to be handled.
+type failed struct {
+	kind   outbound.Kind
+	after  time.Duration
+	status int
+	err    error
+}
+
 // fails returns the error of a call that must fail.
-func fails(t *testing.T, err error, kind outbound.Kind) *outbound.Error {
+func fails(t *testing.T, err error, kind outbound.Kind) failed {
 	t.Helper()
 	var e *outbound.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, kind, e.Kind, "%v", e)
 	require.NotContains(t, e.Error(), "sk_")
 	require.NotContains(t, e.Error(), "/v1")
-	return e
+	return failed{e.Kind, e.After, e.Status, e}
 }
 
 func text(body string) http.HandlerFunc {

@@ -109,7 +109,7 @@ func TestGrant(t *testing.T) {
 		})
 		before := g.calls.Load()
 		_, err = c.Do(t.Context(), asked, shop, granted("sk_right"))
-		require.Equal(t, http.StatusUnauthorized, fails(t, err, outbound.Denied).Status)
+		require.Equal(t, http.StatusUnauthorized, fails(t, err, outbound.Denied).status)
 		require.Equal(t, before+3, g.calls.Load(), "the old token, a grant, the new token")
 	})
 

@@ -109,7 +109,7 @@ func TestVerifyWebKey(t *testing.T) {
 	s.ClientSecret = "sk_wrong"
 	s.ID = "q"
 	h.now(answer)
-	require.Equal(t, outbound.Denied, unknown(t, verify("k1")).Kind)
+	require.Equal(t, outbound.Denied, unknown(t, verify("k1")).kind)
 }
 
 func TestVerifyByAsking(t *testing.T) {

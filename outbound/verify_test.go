@@ -58,12 +58,12 @@ func (p *payPal) verify(d gateway.Delivery) error {
 }
 
 // unknown is an error that is answered 503.
-func unknown(t *testing.T, err error, msg ...any) *outbound.Error {
+func unknown(t *testing.T, err error, msg ...any) failed {
 	t.Helper()
 	var e *outbound.Error
 	require.ErrorAs(t, err, &e, msg...)
 	require.Empty(t, signature.ReasonOf(err))
-	return e
+	return failed{e.Kind, e.After, e.Status, e}
 }
 
 // refused is an error that is answered 401.
@@ -200,7 +200,7 @@ func TestVerifyWithoutAnAnswer(t *testing.T) {
 		"wrong use": status(204),
 	} {
 		p := newPayPal(t, answer)
-		require.LessOrEqual(t, unknown(t, p.verify(p.genuine("CERT-1")), name).After, 10*time.Second, name)
+		require.LessOrEqual(t, unknown(t, p.verify(p.genuine("CERT-1")), name).after, 10*time.Second, name)
 		made := p.calls.Load()
 		p.move(10*time.Second - 1)
 		unknown(t, p.verify(p.genuine("CERT-1")), name)

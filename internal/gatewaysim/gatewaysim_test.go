@@ -1,7 +1,6 @@
 package gatewaysim_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -236,6 +235,7 @@ func TestKeyFaults(t *testing.T) {
 	require.NoError(t, err)
 	sim.FailKey(ref.URL, &gatewaysim.Fault{Status: http.StatusBadGateway, Times: 1})
 	err = outbound.NewVerifier(client, outbound.VerifierOptions{}).Verify(t.Context(), g, s, d, now)
-	require.True(t, errors.As(err, new(*outbound.Error)), "%v", err)
+	var e *outbound.Error
+	require.ErrorAs(t, err, &e)
 	require.NoError(t, outbound.NewVerifier(client, outbound.VerifierOptions{}).Verify(t.Context(), g, s, d, now))
 }

@@ -240,7 +240,7 @@ func (s *Set) DialContext(ctx context.Context, network, address string) (net.Con
 	return s.sim.DialContext(ctx, network, address)
 }
 
-// RootCAs: see DialContext.
+// RootCAs are what vouches for them: see DialContext.
 func (s *Set) RootCAs() *x509.CertPool { return s.sim.RootCAs() }
 
 // Close ends the merchant and the simulated APIs.
