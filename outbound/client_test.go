@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -216,6 +217,37 @@ func TestDoBoundsSize(t *testing.T) {
 	}
 }
 
+// TestDoReadsNoFurther: what is too large is not read to its end, which may not
+// come.
+func TestDoReadsNoFurther(t *testing.T) {
+	t.Parallel()
+	for _, packed := range []bool{false, true} {
+		free := make(chan struct{})
+		h := newHost(t, func(w http.ResponseWriter, _ *http.Request) {
+			out, flush := io.Writer(w), func() error { return nil }
+			if packed {
+				w.Header().Set("Content-Encoding", "gzip")
+				z := gzip.NewWriter(w)
+				out, flush = z, z.Flush
+			}
+			_, _ = out.Write(make([]byte, 2000))
+			_ = flush()
+			_ = http.NewResponseController(w).Flush()
+			<-free
+		})
+		c := h.client(t, &hand{}, func(o *outbound.Options) { o.MaxBody, o.Deadline = 1000, time.Minute })
+		done := make(chan error, 1)
+		go func() { _, err := c.Do(t.Context(), asked, shop, payment); done <- err }()
+		select {
+		case err := <-done:
+			require.Contains(t, fails(t, err, outbound.Refused).err.Error(), "larger than 1000 bytes")
+		case <-time.After(20 * time.Second):
+			t.Error("it waits for the end")
+		}
+		close(free)
+	}
+}
+
 // endless is a body that does not end before somebody hangs up.
 type endless struct{}
 
@@ -235,5 +267,11 @@ func TestDoQuotesNothing(t *testing.T) {
 		c := h.client(t, &hand{}, nil)
 		_, err := c.Do(t.Context(), asked, shop, payment)
 		require.Equal(t, "ask asked: the connection broke before there was an answer", fails(t, err, outbound.Retry).err.Error())
+	}
+	for _, err := range []error{&net.DNSError{Err: "sk_dns", Name: "sk_name"}, &net.OpError{Op: "dial", Err: errors.New("sk_dial")}, errors.New("sk_any")} {
+		c, bad := outbound.NewClient(outbound.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err }})
+		require.NoError(t, bad)
+		_, err := c.Do(t.Context(), asked, shop, payment)
+		fails(t, err, outbound.Retry)
 	}
 }
