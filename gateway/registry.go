@@ -33,6 +33,7 @@ var all = []*Gateway{
 	LemonSqueezy,
 	CoinbaseCommerce,
 	AdyenPlatform,
+	Primer,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
