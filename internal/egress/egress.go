@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,13 +16,21 @@ import (
 const MaxRetryAfter = (1<<31 - 1) * time.Second
 
 // RetryAfter reads the two forms of the header, seconds and a date; 0 if it is
-// neither, or in the past.
+// neither, or in the past. Parts of a second, which Shopify writes ("2.0"), are
+// rounded up.
 // https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
 func RetryAfter(v string, now time.Time) time.Duration {
+	var more time.Duration
+	if whole, part, ok := strings.Cut(v, "."); ok && part != "" && strings.Trim(part, "0123456789") == "" {
+		v = whole
+		if strings.Trim(part, "0") != "" {
+			more = time.Second
+		}
+	}
 	n, err := strconv.ParseUint(v, 10, 31)
 	switch {
 	case err == nil:
-		return time.Duration(n) * time.Second
+		return time.Duration(n)*time.Second + more
 	case errors.Is(err, strconv.ErrRange):
 		return MaxRetryAfter
 	}
