@@ -34,6 +34,7 @@ var all = []*Gateway{
 	CoinbaseCommerce,
 	AdyenPlatform,
 	Primer,
+	Worldpay,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
