@@ -265,6 +265,7 @@ func TestLookAround(t *testing.T) {
 
 	for _, args := range []string{
 		"orders", "orders show ord_1", "events", "events show evt_1", "effects", "explain ord_1", "explain evt_1", "migrate status", "effects retry",
+		"fetches", "fetches retry", "fetches retry --yes",
 	} {
 		require.True(t, json.Valid([]byte(s.look(t, args+" --json"))), args)
 	}
@@ -274,10 +275,13 @@ func TestLookAround(t *testing.T) {
 
 	// Counted first, then done.
 	require.Contains(t, s.look(t, "effects retry --account shop"), "1 effect would be retried.\nDo it with --yes.\n")
+	require.Contains(t, s.look(t, "fetches retry --source stripe"), "0 objects would be asked about.\n")
+	require.Contains(t, s.look(t, "fetches retry --yes"), "0 objects due now.\n")
 	for args, code := range map[string]int{
 		"effects retry --account nosuch": exitUsage, "effects --account nosuch": exitUsage, "orders --account nosuch": exitUsage,
 		"orders show ord_1 --account nosuch": exitUsage, "events --account nosuch": exitUsage, "events --source nosuch": exitUsage,
 		"events show evt_1 --source nosuch": exitUsage, "explain ord_1 --account nosuch": exitUsage, "explain evt_1 --source nosuch": exitUsage,
+		"fetches --source nosuch": exitUsage, "fetches retry --account nosuch --yes": exitUsage,
 		"replay --from-db --source nosuch": exitUsage, "replay --from-db --account nosuch": exitUsage,
 		"effects retry --order nosuch --yes": exitFailed, "effects --order nosuch": exitFailed, "orders show nosuch": exitFailed,
 	} {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -192,20 +190,7 @@ func (c effectsRetryCmd) ask(ctx context.Context, e *env, st *store.Store, filte
 		fmt.Fprintln(e.stdout)
 	}
 	fmt.Fprintf(e.stdout, "%s would be retried.\n", plural(n, "effect"))
-	if n == 0 {
-		return false, nil
-	}
-	if !e.canAsk() {
-		fmt.Fprintln(e.stdout, "Do it with --yes.")
-		return false, nil
-	}
-	fmt.Fprint(e.stdout, "Retry now? [y/N] ")
-	line, err := bufio.NewReader(e.stdin).ReadString('\n')
-	if err != nil {
-		return false, errors.New("nobody answered; nothing was retried")
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes", nil
+	return e.sure(n)
 }
 
 func (c effectsRetryCmd) retry(ctx context.Context, e *env, st *store.Store, filter store.EffectFilter, n int) error {

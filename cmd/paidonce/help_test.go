@@ -58,6 +58,7 @@ func TestWrongCalls(t *testing.T) {
 		{"config", `paidonce: expected one of "check", "example", "reference"; see paidonce config --help`},
 		{"effects --state bad", `paidonce: --state must be one of "open","claimed","done","canceled","assumed","dead" but got "bad"; see paidonce effects list --help`},
 		{"effects retry --state done", "paidonce: --state: only effects that are open or dead can be retried, not done"},
+		{"fetches retry --state done", "paidonce: --state: only objects that are open or dead can be retried, not done"},
 		{"effects --since never", "paidonce: --since never: want a time such as 2026-01-31T12:00:00Z, or how long ago, such as 24h"},
 		{"dev --exit", "paidonce: dev: --exit and --json belong to --replay"},
 		{"replay", "paidonce: replay: name a file or a folder, or --from-db"},

@@ -34,6 +34,7 @@ type commands struct {
 	Orders  ordersCmd  `cmd:"" group:"look" help:"List and show orders."`
 	Events  eventsCmd  `cmd:"" group:"look" help:"List and show events."`
 	Effects effectsCmd `cmd:"" group:"look" help:"List what merchants were told or must be told, and retry it."`
+	Fetches fetchesCmd `cmd:"" group:"look" help:"List what gateways are to be asked about, and ask now."`
 
 	Verify verifyCmd `cmd:"" group:"look" help:"Say why a signature does not match."`
 
