@@ -1,0 +1,224 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/paidonce/paidonce/order"
+)
+
+// changedEvent is an event whose bytes say something else today.
+type changedEvent struct {
+	key   eventKey
+	next  Event
+	enter []Event // what its bytes hold instead
+}
+
+// reread reads the bytes of events again and returns those that changed. It reports what cannot be read.
+func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reevaluated) ([]changedEvent, error) {
+	kept, err := r.s.keptBytes(ctx, turn)
+	if err != nil {
+		return nil, err
+	}
+	bases, err := r.s.baseHashes(ctx, turn)
+	if err != nil {
+		return nil, err
+	}
+	var changed []changedEvent
+	var stale []eventKey
+	var today int16
+	read := map[uuid.UUID][]Event{}
+	failed := map[uuid.UUID]error{}
+	for _, h := range turn {
+		skip := func(code, why string) {
+			out.Skipped = append(out.Skipped, SkippedEvent{h.key.account, h.key.source, h.key.id, code, why})
+		}
+		d, ok := kept[h.key]
+		if !ok {
+			skip(SkipPayloadGone, "its bytes are not kept any more")
+			continue
+		}
+		if _, ok := read[d.Delivery]; !ok && failed[d.Delivery] == nil {
+			events, err := r.o.Read(d)
+			if err != nil {
+				failed[d.Delivery] = err
+			}
+			read[d.Delivery] = events
+		}
+		if err := failed[d.Delivery]; err != nil {
+			skip(SkipUnreadable, err.Error())
+			continue
+		}
+		next, code := r.theEvent(h, read[d.Delivery])
+		switch code {
+		case SkipOtherID:
+			if h.item.Ignored == ReasonReread {
+				continue // its events were entered
+			}
+			if h.item.Broken != "" {
+				changed = append(changed, insteadOf(h, d, read[d.Delivery]))
+				continue
+			}
+			skip(code, "its bytes hold no event of this id today; what they hold can be entered with: paidonce replay --from-db")
+			continue
+		case SkipAmbiguous:
+			skip(code, "its bytes hold several events of this id, and none of them is the stored one")
+			continue
+		}
+		next.Account, next.Source = h.key.account, h.key.source
+		it, err := newItem(0, &next)
+		if err != nil {
+			skip(SkipUnreadable, err.Error())
+			continue
+		}
+		same, err := h.means(it)
+		switch {
+		case err != nil:
+			return nil, err
+		case !same, bytes.Equal(bases[h.key], h.hash):
+			changed = append(changed, changedEvent{key: h.key, next: next})
+		case h.mapping < next.MappingVersion:
+			stale, today = append(stale, h.key), next.MappingVersion
+		}
+	}
+	return changed, r.restamp(ctx, stale, today)
+}
+
+// baseHashes returns, for events that were flagged because their id had come before with other facts, the hash of what had
+// come before as it is today: that was perhaps read again just when they came.
+func (s *Store) baseHashes(ctx context.Context, events []*heldEvent) (map[eventKey][]byte, error) {
+	var keys []eventKey
+	for _, h := range events {
+		if h.item.id != h.item.ID && h.outcome == Flagged && h.reason == ReasonIDReused {
+			keys = append(keys, h.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(keys, eventKey.compare)
+	accounts, sources, ids := keyColumns(keys)
+	for i, id := range ids {
+		ids[i] = reusedID.ReplaceAllString(id, "")
+	}
+	rows, _ := s.pool.Query(ctx, sqlKnownEvents, accounts, sources, ids)
+	hashes := map[eventKey][]byte{}
+	var (
+		n       int64
+		hash    []byte
+		ord     pgtype.UUID
+		version *int
+	)
+	_, err := pgx.ForEachRow(rows, []any{&n, &hash, &ord, &version}, func() error {
+		hashes[keys[n]] = slices.Clone(hash)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find what came before: %w", err)
+	}
+	return hashes, nil
+}
+
+// theEvent finds a stored event among those of its bytes.
+func (r *reevaluation) theEvent(h *heldEvent, events []Event) (Event, string) {
+	var found []Event
+	for _, e := range events {
+		if e.ID == h.item.ID {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 && r.o.Same != nil {
+		for _, e := range events {
+			if r.o.Same(h.item.ID, e) {
+				e.ID = h.item.ID
+				found = append(found, e)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Event{}, SkipOtherID
+	case 1:
+		return found[0], ""
+	}
+	for i := range found { // one id twice in one delivery
+		if it, err := newItem(0, &found[i]); err == nil && bytes.Equal(it.hash, h.hash) {
+			return found[i], ""
+		}
+	}
+	return Event{}, SkipAmbiguous
+}
+
+// insteadOf is what becomes of bytes that could not be read, not even what they are called: the events that they hold
+// today are entered, and what stood for them is done with.
+func insteadOf(h *heldEvent, d StoredDelivery, events []Event) changedEvent {
+	c := changedEvent{key: h.key, enter: slices.Clone(events)}
+	for i := range c.enter {
+		e := &c.enter[i]
+		e.Account, e.Source, e.Delivery, e.Payload, e.Header = h.key.account, h.key.source, d.Delivery, d.Body, d.Header
+		c.next.MappingVersion = e.MappingVersion
+	}
+	c.next.Account, c.next.Source = h.key.account, h.key.source
+	c.next.Event = order.Event{ID: h.item.ID, Type: h.item.Type, At: h.item.At, Realm: h.item.Realm, Ignored: ReasonReread}
+	return c
+}
+
+// enter enters events that are held by bytes which could not be read before. In a dry run they are taken back.
+func (r *reevaluation) enter(ctx context.Context, changed []changedEvent, out *Reevaluated) error {
+	var events []Event
+	for _, c := range changed {
+		events = append(events, c.enter...)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	do := r.s.DryRun
+	if r.o.Apply {
+		do = r.s.Apply
+	}
+	results, err := do(ctx, events)
+	if err != nil {
+		return fmt.Errorf("enter %d events that could not be read before: %w", len(events), err)
+	}
+	for i, e := range events {
+		res := results[i]
+		out.Entered = append(out.Entered, EnteredEvent{
+			Account: e.Account, Source: e.Source, ID: e.ID, OrderVersionBefore: res.Before, OrderVersionAfter: res.After,
+			EventMeaning: meaningAt(&item{Event: &events[i]}, "", res.Outcome, res.Reason, max(e.MappingVersion, 1)),
+		})
+	}
+	return nil
+}
+
+// restamp notes that events mean to today's mapping what they meant to an older one, so that a filter by mapping_version
+// does not find them again.
+func (r *reevaluation) restamp(ctx context.Context, keys []eventKey, mapping int16) error {
+	if len(keys) == 0 || !r.o.Apply {
+		return nil
+	}
+	accounts, sources, ids := keyColumns(keys)
+	_, err := retry(ctx, &r.s.retried, func() (struct{}, error) {
+		_, err := r.s.pool.Exec(ctx, `
+			WITH held AS MATERIALIZED (
+				SELECT e.account_id, e.source_id, e.event_id
+				FROM unnest($1::text[], $2::text[], $3::text[]) AS x(a, s, i)
+				JOIN processed_events e ON e.account_id = x.a AND e.source_id = x.s AND e.event_id = x.i
+				ORDER BY e.account_id, e.source_id, e.event_id
+				FOR NO KEY UPDATE OF e)
+			UPDATE processed_events e SET mapping_version = $4
+			FROM held h
+			WHERE e.account_id = h.account_id AND e.source_id = h.source_id AND e.event_id = h.event_id AND e.mapping_version < $4`,
+			accounts, sources, ids, mapping)
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("note that %d events mean the same: %w", len(keys), err)
+	}
+	return nil
+}
