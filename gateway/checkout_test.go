@@ -50,7 +50,8 @@ func TestCheckoutFlows(t *testing.T) {
 			{typ: "payment_authorization_incremented", at: 1, amt: 2000, set: set("data.balances.total_authorized", "5000")},
 		}, "authorized 0-0-0 wait"},
 		{"TwoRefunds", s, []step{
-			{typ: "payment_captured"}, {typ: "payment_refund_pending", at: 1, amt: 1000, ref: "act_r1"},
+			{typ: "payment_captured"},
+			{typ: "payment_refund_pending", at: 1, amt: 1000, ref: "act_r1"},
 			{typ: "payment_refunded", at: 2, amt: 1000, ref: "act_r1", set: balances("5000", "1000")},
 			{typ: "payment_refunded", at: 3, amt: 1500, ref: "act_r2", set: balances("5000", "2500")},
 		}, "partially_refunded 5000-2500-0 go"},

@@ -60,9 +60,9 @@ func (d *draft) decimal(amount, cur value, where string) order.Amount {
 	return d.money(amount, cur, where, decimal)
 }
 
-// minor reads an amount of the gateway's minor units.
-func (d *draft) minor(x exponents, amount, cur value, where string) order.Amount {
-	return d.money(amount, cur, where, x.amount)
+// minor reads an amount of the minor units of ISO 4217.
+func (d *draft) minor(amount, cur value, where string) order.Amount {
+	return d.money(amount, cur, where, exponents(nil).amount)
 }
 
 func (d *draft) money(amount, cur value, where string, read func(value, string) (int64, error)) order.Amount {

@@ -66,13 +66,13 @@ func goCardlessStateOf(states []goCardlessState, status string) (goCardlessState
 // goCardlessPayment sets every register of the payment.
 func goCardlessPayment(d *draft, f object, id string, state goCardlessState, version int64) {
 	d.Payment = []string{id}
-	amount := d.minor(nil, f.get("amount"), f.get("currency"), "amount")
+	amount := d.minor(f.get("amount"), f.get("currency"), "amount")
 	captured, refunded := order.Amount{Currency: amount.Currency}, order.Amount{Currency: amount.Currency}
 	if state.captured {
 		captured = amount
 	}
 	if v := f.get("amount_refunded"); !v.absent() {
-		refunded = d.minor(nil, v, f.get("currency"), "amount_refunded")
+		refunded = d.minor(v, f.get("currency"), "amount_refunded")
 	}
 	d.phase(state.phase, version)
 	d.add(order.Fact{Kind: order.KindCaptured, Seq: version}, captured)
@@ -94,7 +94,7 @@ func goCardlessRefund(d *draft, f object, id string, state goCardlessState, vers
 	if payment != "" {
 		d.Payment = []string{payment}
 	}
-	d.add(order.Fact{Kind: order.KindRefunded, Ref: id, Status: state.refund, Seq: version}, d.minor(nil, f.get("amount"), f.get("currency"), "amount"))
+	d.add(order.Fact{Kind: order.KindRefunded, Ref: id, Status: state.refund, Seq: version}, d.minor(f.get("amount"), f.get("currency"), "amount"))
 }
 
 // goCardlessSample is what a delivery and the API's answer have in common.

@@ -37,16 +37,22 @@ var (
 		{gateway: "gocardless", name: "ChargedBack", steps: []step{{typ: "payments.paid_out"}, {typ: "payments.charged_back", at: 2}}, want: "charged_back 5000-0-5000 stop"},
 		{gateway: "gocardless", name: "ChargebackCanceled", steps: []step{{typ: "payments.paid_out"}, {typ: "payments.charged_back", at: 2}, {typ: "payments.paid_out", at: 3}}, want: "paid 5000-0-0 go"},
 		{gateway: "gocardless", name: "PartlyRefunded", parts: true, steps: []step{
-			{typ: "payments.paid_out"}, {typ: "payments.paid_out", at: 2, set: set("payments.amount_refunded", "1000")},
-			{typ: "refunds.submitted", at: 2, amt: 1000}, {typ: "refunds.paid", at: 3, amt: 1000},
+			{typ: "payments.paid_out"},
+			{typ: "payments.paid_out", at: 2, set: set("payments.amount_refunded", "1000")},
+			{typ: "refunds.submitted", at: 2, amt: 1000},
+			{typ: "refunds.paid", at: 3, amt: 1000},
 		}, want: "partially_refunded 5000-1000-0 go"},
 		{gateway: "gocardless", name: "RefundComesBackAndStaysInTheTotal", parts: true, steps: []step{
-			{typ: "payments.paid_out"}, {typ: "payments.paid_out", at: 2, set: set("payments.amount_refunded", "1000")},
-			{typ: "refunds.paid", at: 2, amt: 1000}, {typ: "refunds.funds_returned", at: 3, amt: 1000},
+			{typ: "payments.paid_out"},
+			{typ: "payments.paid_out", at: 2, set: set("payments.amount_refunded", "1000")},
+			{typ: "refunds.paid", at: 2, amt: 1000},
+			{typ: "refunds.funds_returned", at: 3, amt: 1000},
 		}, want: "paid 5000-0-0 go"},
 		{gateway: "gocardless", name: "RefundComesBackAndLeavesTheTotal", parts: true, steps: []step{
-			{typ: "payments.paid_out", at: 2, set: set("payments.amount_refunded", "1000")}, {typ: "payments.paid_out", at: 4},
-			{typ: "refunds.paid", at: 2, amt: 1000}, {typ: "refunds.funds_returned", at: 3, amt: 1000},
+			{typ: "payments.paid_out", at: 2, set: set("payments.amount_refunded", "1000")},
+			{typ: "payments.paid_out", at: 4},
+			{typ: "refunds.paid", at: 2, amt: 1000},
+			{typ: "refunds.funds_returned", at: 3, amt: 1000},
 		}, want: "paid 5000-0-0 go"},
 	}...)
 )

@@ -47,7 +47,8 @@ func TestLemonSqueezyFlows(t *testing.T) {
 		{"RenewalIsAnotherSale", s, []step{{typ: "order_created"}, {typ: "subscription_payment_success", at: 9999}}, "paid 5000-0-0 go"},
 		{"Refunded", s, []step{{typ: "order_created"}, {typ: "order_refunded", at: 5}}, "refunded 5000-5000-0 stop"},
 		{"TwoRefunds", s, []step{
-			{typ: "order_created"}, {typ: "order_refunded", at: 5, set: refundedBy("1000", "partial_refund")},
+			{typ: "order_created"},
+			{typ: "order_refunded", at: 5, set: refundedBy("1000", "partial_refund")},
 			{typ: "order_refunded", at: 6, set: refundedBy("2500", "partial_refund")},
 		}, "partially_refunded 5000-2500-0 go"},
 		{"FirstEventLost", s, []step{{typ: "order_refunded", at: 5, set: refundedBy("1000", "partial_refund")}}, "partially_refunded 5000-1000-0 go"},

@@ -126,8 +126,10 @@ var _ = asks([]askedFlow{
 	{gateway: "mercadopago", name: "Refunded", steps: []step{{typ: "payment.approved"}, {typ: "payment.refunded", at: 2}}, want: "refunded 5000-5000-0 stop"},
 	{gateway: "mercadopago", name: "DisputeOpen", steps: []step{{typ: "payment.approved"}, {typ: "payment.in_mediation", at: 2}}, want: "disputed 5000-0-0 pause"},
 	{gateway: "mercadopago", name: "DisputeLost", steps: []step{
-		{typ: "payment.approved"}, {typ: "payment.in_mediation", at: 2},
-		{typ: "payment.charged_back", at: 3, set: set("status_detail", "in_process")}, {typ: "payment.charged_back", at: 4},
+		{typ: "payment.approved"},
+		{typ: "payment.in_mediation", at: 2},
+		{typ: "payment.charged_back", at: 3, set: set("status_detail", "in_process")},
+		{typ: "payment.charged_back", at: 4},
 	}, want: "charged_back 5000-0-5000 stop"},
 	{gateway: "mercadopago", name: "DisputeWon", steps: []step{
 		{typ: "payment.approved"}, {typ: "payment.charged_back", at: 3}, {typ: "payment.charged_back", at: 4, set: set("status_detail", "reimbursed")},

@@ -110,8 +110,8 @@ func (m *mollieReader) snapshot(f object, state mollieState, whole bool) {
 		m.refund(v, i)
 	}
 	chargebacks := parts.get("chargebacks").elements(maxRefunds)
-	for i, v := range chargebacks {
-		m.chargeback(v, i)
+	for _, v := range chargebacks {
+		m.chargeback(v)
 	}
 	if charged := f.get("amountChargedBack"); len(chargebacks) == 0 && !charged.absent() {
 		if back := m.amount(charged, "amountChargedBack"); back.Minor > 0 {
@@ -142,7 +142,7 @@ func (m *mollieReader) refund(v value, i int) {
 	m.add(order.Fact{Kind: order.KindRefunded, Ref: id, Status: status, Seq: m.version}, m.amount(o.get("amount"), "the amount of a refund"))
 }
 
-func (m *mollieReader) chargeback(v value, i int) {
+func (m *mollieReader) chargeback(v value) {
 	o := m.members(v, "a chargeback", "id", "amount", "reversedAt")
 	id := m.text(o.get("id"), "the id of a chargeback")
 	status := order.StatusLost

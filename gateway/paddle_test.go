@@ -45,7 +45,9 @@ func TestPaddleFlows(t *testing.T) {
 		{"Canceled", s, []step{{typ: "transaction.billed"}, {typ: "transaction.canceled", at: 9}}, "canceled 0-0-0 wait"},
 		{"RefundWaits", s, []step{{typ: "transaction.completed"}, {typ: "adjustment.created", at: 5}}, "paid 5000-0-0 go"},
 		{"RefundApproved", s, []step{
-			{typ: "transaction.completed"}, {typ: "adjustment.created", at: 5, amt: 1000}, {typ: "adjustment.updated", at: 6, amt: 1000},
+			{typ: "transaction.completed"},
+			{typ: "adjustment.created", at: 5, amt: 1000},
+			{typ: "adjustment.updated", at: 6, amt: 1000},
 			{typ: "transaction.revised", at: 7},
 		}, "partially_refunded 5000-1000-0 go"},
 		{"RefundRejected", s, []step{

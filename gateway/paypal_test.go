@@ -298,12 +298,15 @@ func TestPayPalFlows(t *testing.T) {
 			{typ: "PAYMENT.CAPTURE.COMPLETED"}, {typ: "CUSTOMER.DISPUTE.CREATED", at: 5}, {typ: "CUSTOMER.DISPUTE.UPDATED", at: 6},
 		}, "disputed 5000-0-0 pause"},
 		{"DisputeWon", s, []step{
-			{typ: "PAYMENT.CAPTURE.COMPLETED"}, {typ: "CUSTOMER.DISPUTE.CREATED", at: 5},
+			{typ: "PAYMENT.CAPTURE.COMPLETED"},
+			{typ: "CUSTOMER.DISPUTE.CREATED", at: 5},
 			{typ: "CUSTOMER.DISPUTE.RESOLVED", at: 9, set: set("resource.dispute_outcome.outcome_code", "RESOLVED_SELLER_FAVOUR")},
 		}, "paid 5000-0-0 go"},
 		{"DisputeLostAndReversed", s, []step{
-			{typ: "PAYMENT.CAPTURE.COMPLETED"}, {typ: "CUSTOMER.DISPUTE.CREATED", at: 5, amt: 3000, ref: "D1"},
-			{typ: "CUSTOMER.DISPUTE.RESOLVED", at: 9, amt: 3000, ref: "D1"}, {typ: "PAYMENT.CAPTURE.REVERSED", at: 9, amt: 3000, ref: "R1"},
+			{typ: "PAYMENT.CAPTURE.COMPLETED"},
+			{typ: "CUSTOMER.DISPUTE.CREATED", at: 5, amt: 3000, ref: "D1"},
+			{typ: "CUSTOMER.DISPUTE.RESOLVED", at: 9, amt: 3000, ref: "D1"},
+			{typ: "PAYMENT.CAPTURE.REVERSED", at: 9, amt: 3000, ref: "R1"},
 		}, "partially_refunded 5000-0-3000 pause"},
 		{"SaleOfVersion1", s, []step{
 			{typ: "PAYMENT.SALE.PENDING"}, {typ: "PAYMENT.SALE.COMPLETED", at: 1}, {typ: "PAYMENT.SALE.REFUNDED", at: 5, amt: 1000},

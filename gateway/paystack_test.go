@@ -33,8 +33,11 @@ func TestPaystackFlows(t *testing.T) {
 			{typ: "preauthorization.reserve.success"}, {typ: "preauthorization.capture.success", at: 1, set: set("data.captured_amount", "2000")},
 		}, "partially_paid 2000-0-0 wait"},
 		{"TwoRefunds", s, []step{
-			{typ: "charge.success"}, {typ: "refund.pending", amt: 1000, set: noRef}, {typ: "refund.processing", amt: 1000, ref: "1"},
-			{typ: "refund.processed", amt: 1000, ref: "1"}, {typ: "refund.processed", amt: 1500, ref: "2"},
+			{typ: "charge.success"},
+			{typ: "refund.pending", amt: 1000, set: noRef},
+			{typ: "refund.processing", amt: 1000, ref: "1"},
+			{typ: "refund.processed", amt: 1000, ref: "1"},
+			{typ: "refund.processed", amt: 1500, ref: "2"},
 		}, "partially_refunded 5000-2500-0 go"},
 		{"RefundFails", s, []step{{typ: "charge.success"}, {typ: "refund.pending", ref: "1"}, {typ: "refund.failed", ref: "1"}}, "paid 5000-0-0 go"},
 		{"DisputeOpen", s, []step{{typ: "charge.success"}, {typ: "charge.dispute.create", at: 1}, {typ: "charge.dispute.remind", at: 5}}, "disputed 5000-0-0 pause"},
@@ -43,7 +46,9 @@ func TestPaystackFlows(t *testing.T) {
 		}, "paid 5000-0-0 go"},
 		{"DisputeAccepted", s, []step{{typ: "charge.success"}, {typ: "charge.dispute.create", at: 1}, {typ: "charge.dispute.resolve", at: 5}}, "charged_back 5000-0-5000 stop"},
 		{"DisputeAcceptedInPartAndItsRefund", s, []step{
-			{typ: "charge.success"}, {typ: "charge.dispute.create", at: 1}, {typ: "charge.dispute.resolve", at: 5, amt: 2000},
+			{typ: "charge.success"},
+			{typ: "charge.dispute.create", at: 1},
+			{typ: "charge.dispute.resolve", at: 5, amt: 2000},
 			{typ: "refund.processed", amt: 2000, ref: "3"},
 		}, "partially_refunded 5000-2000-0 go"},
 	})
@@ -56,8 +61,13 @@ func TestPaystackIDs(t *testing.T) {
 	ids := map[string]bool{}
 	for _, st := range []step{
 		{typ: "charge.success"},
-		{typ: "refund.pending", ref: "1"}, {typ: "refund.processed", ref: "1"}, {typ: "refund.processed", ref: "2"}, {typ: "refund.processed", ref: "2", amt: 7},
-		{typ: "charge.dispute.remind", at: 1}, {typ: "charge.dispute.remind", at: 2}, {typ: "charge.dispute.resolve", at: 2},
+		{typ: "refund.pending", ref: "1"},
+		{typ: "refund.processed", ref: "1"},
+		{typ: "refund.processed", ref: "2"},
+		{typ: "refund.processed", ref: "2", amt: 7},
+		{typ: "charge.dispute.remind", at: 1},
+		{typ: "charge.dispute.remind", at: 2},
+		{typ: "charge.dispute.resolve", at: 2},
 	} {
 		ev := st.event(t, s)
 		require.False(t, ids[ev.ID], ev.ID)

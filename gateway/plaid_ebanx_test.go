@@ -63,7 +63,9 @@ var (
 			{typ: "payment.CO"}, {typ: "payment.CO", at: 2, set: set("payment.refunds", `[{"id":"1","status":"CO","amount_ext":"50.00"}]`)},
 		}, want: "refunded 5000-5000-0 stop"},
 		{gateway: "plaid", name: "Settled", steps: []step{
-			{typ: "payment.PAYMENT_STATUS_INPUT_NEEDED"}, {typ: "payment.PAYMENT_STATUS_INITIATED", at: 1}, {typ: "payment.PAYMENT_STATUS_EXECUTED", at: 2},
+			{typ: "payment.PAYMENT_STATUS_INPUT_NEEDED"},
+			{typ: "payment.PAYMENT_STATUS_INITIATED", at: 1},
+			{typ: "payment.PAYMENT_STATUS_EXECUTED", at: 2},
 			{typ: "payment.PAYMENT_STATUS_SETTLED", at: 3},
 		}, want: "paid 5000-0-0 go"},
 		{gateway: "plaid", name: "InitiatedIsNotPaid", steps: []step{{typ: "payment.PAYMENT_STATUS_AUTHORISING"}, {typ: "payment.PAYMENT_STATUS_INITIATED", at: 1}}, want: "authorized 0-0-0 wait"},

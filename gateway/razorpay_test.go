@@ -43,7 +43,8 @@ func TestRazorpayFlows(t *testing.T) {
 		{"SecondLinkPaid", s, []step{{typ: "payment_link.cancelled", at: 3}, {typ: "payment.captured", at: 9}}, "paid 5000-0-0 go"},
 		{"TwoPartialRefunds", s, []step{
 			{typ: "payment.captured"},
-			{typ: "refund.created", at: 5, amt: 1000, ref: "rfnd_1"}, {typ: "refund.processed", at: 6, amt: 1000, ref: "rfnd_1"},
+			{typ: "refund.created", at: 5, amt: 1000, ref: "rfnd_1"},
+			{typ: "refund.processed", at: 6, amt: 1000, ref: "rfnd_1"},
 			{typ: "refund.processed", at: 7, amt: 1500, ref: "rfnd_2"},
 		}, "partially_refunded 5000-2500-0 go"},
 		{"RefundPending", s, []step{{typ: "payment.captured"}, {typ: "refund.created", at: 5}}, "paid 5000-0-0 go"},
@@ -51,7 +52,9 @@ func TestRazorpayFlows(t *testing.T) {
 			{typ: "payment.captured"}, {typ: "refund.created", at: 5}, {typ: "refund.processed", at: 6}, {typ: "refund.failed", at: 9},
 		}, "paid 5000-0-0 go"},
 		{"DisputeOpen", s, []step{
-			{typ: "payment.captured"}, {typ: "payment.dispute.created", at: 5}, {typ: "payment.dispute.under_review", at: 6},
+			{typ: "payment.captured"},
+			{typ: "payment.dispute.created", at: 5},
+			{typ: "payment.dispute.under_review", at: 6},
 			{typ: "payment.dispute.action_required", at: 7},
 		}, "disputed 5000-0-0 pause"},
 		{"DisputeWon", s, []step{

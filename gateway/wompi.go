@@ -152,7 +152,7 @@ func parseWompi(s Source, o Object, a Answer) ([]order.Event, error) {
 	case state == nil:
 		w.Ignored = UnknownType
 	default:
-		w.wompi(*state, w.minor(nil, top.get("amount_in_cents"), top.get("currency"), "data.amount_in_cents"), updated(time.Time{}, a))
+		w.wompi(*state, w.minor(top.get("amount_in_cents"), top.get("currency"), "data.amount_in_cents"), updated(time.Time{}, a))
 	}
 	return w.done(), nil
 }
