@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -239,76 +238,6 @@ func TestSettleFetch(t *testing.T) {
 	})
 }
 
-// A flood of objects that nobody knows makes a bounded number of rows and jobs, and does not keep out those that were
-// found before.
-func TestAnnouncementsAreBounded(t *testing.T) {
-	t.Parallel()
-	const limit = 20
-	s, pool := openWith(t, store.Options{MaxOpenFetches: limit})
-	announce(t, s, "payment/known")
-	settleFetch(t, s, claimFetch(t, s, "payment/known"), store.FetchAnswer{Done: true, Digest: "paid"})
-
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var sum store.Announced
-	for g := range 8 {
-		wg.Go(func() {
-			for i := range 10 {
-				a, err := s.Announce(t.Context(), pings(fmt.Sprintf("payment/%d-%d", g, i), fmt.Sprintf("payment/%d-%d-b", g, i)))
-				require.NoError(t, err)
-				mu.Lock()
-				sum.Stored += a.Stored
-				sum.Dropped += a.Dropped
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, store.Announced{Stored: limit, Dropped: 160 - limit}, sum)
-	require.Equal(t, limit, count(t, pool, `fetches WHERE state = 'open'`))
-	require.Equal(t, limit+1, count(t, pool, `river_job WHERE kind = 'fetch'`))
-
-	require.Equal(t, store.Announced{Stored: 1}, announce(t, s, "payment/known"))
-	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, "payment/new"))
-	a, err := s.Announce(t.Context(), []store.Announcement{{Account: account, Source: "other", Gateway: "g", Object: paymentOne}})
-	require.NoError(t, err)
-	require.Equal(t, store.Announced{Stored: 1}, a, "the bound is a source's own")
-
-	// One that was given up without ever being found counts like a new one.
-	c, err := s.PullFetch(t.Context(), account, lease)
-	require.NoError(t, err)
-	settleFetch(t, s, c, store.FetchAnswer{Dead: true, Err: "404"})
-	announce(t, s, "payment/new", "payment/newer")
-	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, c.Object))
-}
-
-func TestAnnounceRefusesWhatCannotBeStored(t *testing.T) {
-	t.Parallel()
-	s, pool := open(t)
-	for _, o := range []string{"", "payment", "payment/", "/1", "payment/\x00", "payment/\xff", "payment/" + strings.Repeat("1", 512)} {
-		_, err := s.Announce(t.Context(), pings(o))
-		require.ErrorIs(t, err, store.ErrBadAnnouncement, "%q", o)
-	}
-	_, err := s.Announce(t.Context(), append(pings(paymentOne), store.Announcement{Account: account, Source: "other", Gateway: "g", Object: "a/b"}))
-	require.ErrorIs(t, err, store.ErrBadAnnouncement)
-	require.Zero(t, count(t, pool, `fetches`))
-}
-
-// Row and job commit together, or neither does.
-func TestAnnounceCommitsRowAndJob(t *testing.T) {
-	t.Parallel()
-	for _, table := range []string{"river_job", "fetches"} {
-		s, pool := open(t)
-		sabotage(t, pool, "INSERT", table, "XX000", 1)
-		_, err := s.Announce(t.Context(), pings(paymentOne))
-		require.Error(t, err, table)
-		require.Zero(t, count(t, pool, `fetches`))
-		require.Zero(t, count(t, pool, `river_job`))
-		require.Equal(t, store.Announced{Stored: 1}, announce(t, s, paymentOne))
-		require.Equal(t, 1, fetchJobs(t, pool, paymentOne))
-	}
-}
-
 // The ticker's half of the promise: jobs that were deleted and claims whose process died are asked for again.
 func TestRenewFetches(t *testing.T) {
 	t.Parallel()
@@ -453,61 +382,4 @@ func TestDropFetches(t *testing.T) {
 	piles, err = s.FetchPiles(t.Context())
 	require.NoError(t, err)
 	require.Greater(t, piles["mollie-classic"].Oldest, 403*24*time.Hour)
-}
-
-func TestListAndRetryFetches(t *testing.T) {
-	t.Parallel()
-	s, pool := open(t)
-	announce(t, s, "payment/done", "payment/dead", "payment/late", "payment/out")
-	settleFetch(t, s, claimFetch(t, s, "payment/done"), store.FetchAnswer{Done: true, Digest: "paid"})
-	settleFetch(t, s, claimFetch(t, s, "payment/dead"), store.FetchAnswer{Dead: true, Err: "404"})
-	settleFetch(t, s, claimFetch(t, s, "payment/late"), store.FetchAnswer{Wait: time.Hour, Failing: "denied", Err: "401"})
-	out := claimFetch(t, s, "payment/out")
-	_, err := s.Announce(t.Context(), []store.Announcement{{Account: "beta", Source: "b", Gateway: "g", Object: paymentOne}})
-	require.NoError(t, err)
-	names := func(f store.FetchFilter) (all []string) {
-		t.Helper()
-		var after *store.Fetch
-		for {
-			page, err := s.Fetches(t.Context(), f, after, 2)
-			require.NoError(t, err)
-			for _, f := range page {
-				all = append(all, f.Object+" "+f.State)
-			}
-			if len(page) < 2 {
-				n, err := s.CountFetches(t.Context(), f)
-				require.NoError(t, err)
-				require.Len(t, all, n)
-				return all
-			}
-			after = &page[1]
-		}
-	}
-	require.Equal(t, []string{"payment/dead dead", "payment/late open", "payment/out open", "payment/1 open"}, names(store.FetchFilter{}))
-	require.Equal(t, []string{"payment/1 open"}, names(store.FetchFilter{Source: "b"}))
-	require.Equal(t, []string{"payment/done done"}, names(store.FetchFilter{Account: account, States: []string{"done"}}))
-	require.Equal(t, []string{"payment/late open"}, names(store.FetchFilter{Object: "payment/late"}))
-	_, err = s.Fetches(t.Context(), store.FetchFilter{States: []string{"lost"}}, nil, 1)
-	require.ErrorContains(t, err, "lost")
-
-	deleteFetchJobs(t, pool)
-	n, err := s.RetryFetches(t.Context(), store.FetchFilter{Account: account})
-	require.NoError(t, err)
-	require.Equal(t, 2, n, "the dead and the late; what is being asked about is left alone")
-	require.Equal(t, 2, count(t, pool, `river_job WHERE kind = 'fetch'`))
-	for _, o := range []string{"payment/dead", "payment/late"} {
-		require.Equal(t, 1, claimFetch(t, s, o).Attempt, o)
-	}
-	require.False(t, settleFetch(t, s, out, store.FetchAnswer{Done: true}).Stale)
-}
-
-func TestRetryFetchesTakesThemAll(t *testing.T) {
-	t.Parallel()
-	s, pool := open(t)
-	exec(t, pool, `INSERT INTO fetches (account_id, source_id, object, gateway, state, next_at, settled_at)
-		SELECT $1, 'mollie', 'payment/' || n, 'mollie-classic', 'dead', NULL, now() FROM generate_series(1, 1203) n`, account)
-	n, err := s.RetryFetches(t.Context(), store.FetchFilter{})
-	require.NoError(t, err)
-	require.Equal(t, 1203, n)
-	require.Equal(t, 1203, count(t, pool, `river_job WHERE kind = 'fetch'`))
 }

@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/store"
+)
+
+// A flood of objects that nobody knows makes a bounded number of rows and jobs, and does not keep out those that were
+// found before.
+func TestAnnouncementsAreBounded(t *testing.T) {
+	t.Parallel()
+	const limit = 20
+	s, pool := openWith(t, store.Options{MaxOpenFetches: limit})
+	announce(t, s, "payment/known")
+	settleFetch(t, s, claimFetch(t, s, "payment/known"), store.FetchAnswer{Done: true, Digest: "paid"})
+
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var sum store.Announced
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 10 {
+				a, err := s.Announce(t.Context(), pings(fmt.Sprintf("payment/%d-%d", g, i), fmt.Sprintf("payment/%d-%d-b", g, i)))
+				require.NoError(t, err)
+				mu.Lock()
+				sum.Stored += a.Stored
+				sum.Dropped += a.Dropped
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, store.Announced{Stored: limit, Dropped: 160 - limit}, sum)
+	require.Equal(t, limit, count(t, pool, `fetches WHERE state = 'open'`))
+	require.Equal(t, limit+1, count(t, pool, `river_job WHERE kind = 'fetch'`))
+
+	require.Equal(t, store.Announced{Stored: 1}, announce(t, s, "payment/known"))
+	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, "payment/new"))
+	a, err := s.Announce(t.Context(), []store.Announcement{{Account: account, Source: "other", Gateway: "g", Object: paymentOne}})
+	require.NoError(t, err)
+	require.Equal(t, store.Announced{Stored: 1}, a, "the bound is a source's own")
+
+	// One that was given up without ever being found counts like a new one.
+	c, err := s.PullFetch(t.Context(), account, lease)
+	require.NoError(t, err)
+	settleFetch(t, s, c, store.FetchAnswer{Dead: true, Err: "404"})
+	announce(t, s, "payment/new", "payment/newer")
+	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, c.Object))
+}
+
+func TestAnnounceRefusesWhatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	for _, o := range []string{"", "payment", "payment/", "/1", "payment/\x00", "payment/\xff", "payment/" + strings.Repeat("1", 512)} {
+		_, err := s.Announce(t.Context(), pings(o))
+		require.ErrorIs(t, err, store.ErrBadAnnouncement, "%q", o)
+	}
+	_, err := s.Announce(t.Context(), append(pings(paymentOne), store.Announcement{Account: account, Source: "other", Gateway: "g", Object: "a/b"}))
+	require.ErrorIs(t, err, store.ErrBadAnnouncement)
+	require.Zero(t, count(t, pool, `fetches`))
+}
+
+// Row and job commit together, or neither does.
+func TestAnnounceCommitsRowAndJob(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"river_job", "fetches"} {
+		s, pool := open(t)
+		sabotage(t, pool, "INSERT", table, "XX000", 1)
+		_, err := s.Announce(t.Context(), pings(paymentOne))
+		require.Error(t, err, table)
+		require.Zero(t, count(t, pool, `fetches`))
+		require.Zero(t, count(t, pool, `river_job`))
+		require.Equal(t, store.Announced{Stored: 1}, announce(t, s, paymentOne))
+		require.Equal(t, 1, fetchJobs(t, pool, paymentOne))
+	}
+}
