@@ -31,6 +31,10 @@ func TestAliases(t *testing.T) {
 					Source: source, Type: typ.Name, Reference: "ord_7", At: now.Add(time.Duration(i) * time.Minute),
 				})...)
 			}
+			story = slices.DeleteFunc(story, func(ev order.Event) bool { return ev.Ignored != "" })
+			if len(story) == 0 {
+				return // a gateway that moves no money
+			}
 			want := order.NewLedger()
 			for _, ev := range story {
 				want.JoinEvent(ev)
