@@ -62,8 +62,7 @@ type layout struct {
 	at func(*reader) time.Time
 
 	// made makes an id of what the event is about, of covered text alone. Where it
-	// cannot (it returns ""), and for types that are not mapped, the id is a hash
-	// of the body.
+	// cannot (it returns "") the id is a hash of the body.
 	made func(*reader) string
 
 	// misfit says why an event must not count, "" if it may. nil: nothing tells.
@@ -106,6 +105,11 @@ func (l *layout) read(s Source, doc value, body []byte) ([]order.Event, error) {
 	if l.at != nil {
 		r.At = l.at(r)
 	}
+	if l.made != nil {
+		if id := l.made(r); id != "" {
+			r.ID = id
+		}
+	}
 	r.row = l.rows.find(name)
 	if r.row == nil {
 		r.Ignored = UnknownType
@@ -113,11 +117,6 @@ func (l *layout) read(s Source, doc value, body []byte) ([]order.Event, error) {
 			r.Ignored = NoFact
 		}
 		return []order.Event{r.Event}, nil
-	}
-	if l.made != nil {
-		if id := l.made(r); id != "" {
-			r.ID = id
-		}
 	}
 	r.complete(l)
 	return r.done(), nil

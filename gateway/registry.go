@@ -35,6 +35,7 @@ var all = []*Gateway{
 	AdyenPlatform,
 	Primer,
 	Worldpay,
+	Conekta,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
