@@ -36,6 +36,7 @@ var all = []*Gateway{
 	Primer,
 	Worldpay,
 	Conekta,
+	Klarna,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
