@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -26,6 +28,7 @@ const (
 	resultUnreadable = "unreadable"  // the answer was kept aside
 	resultCannotAsk  = "cannot_ask"  // the source is not configured for it
 	resultLost       = "not_ingested"
+	resultPanic      = "panic"
 	resultLate       = "late" // no call was made: the process had slept through most of its claim
 )
 
@@ -46,7 +49,7 @@ func (f *Fetcher) follow(ctx context.Context, c store.FetchClaim, since time.Dur
 	}
 	f.metrics.lag.Observe(max(0, c.Lag.Seconds()))
 	begin := f.opts.Elapsed()
-	r := f.ask(ctx, c, since)
+	r := f.guarded(ctx, c, since)
 	f.metrics.calls.WithLabelValues(c.Gateway, r.result).Inc()
 
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.opts.SettleTimeout)
@@ -57,6 +60,23 @@ func (f *Fetcher) follow(ctx context.Context, c store.FetchClaim, since time.Dur
 	}
 	f.log(ctx, c, r, s, f.opts.Elapsed()-begin)
 	return nil
+}
+
+// guarded is ask, where a panic is a failure like another: without that, the object would stay claimed until the lease
+// ends.
+func (f *Fetcher) guarded(ctx context.Context, c store.FetchClaim, since time.Duration) (r came) {
+	defer func() {
+		if v := recover(); v != nil {
+			// The text of a runtime error holds types and indices; any other value may quote the answer.
+			text := fmt.Sprintf("%T", v)
+			if bug, ok := v.(runtime.Error); ok {
+				text = bug.Error()
+			}
+			f.opts.Logger.ErrorContext(ctx, "panic while a gateway was asked", "source", c.Source, "panic", text, "stack", string(debug.Stack()))
+			r = f.failed(c, f.opts.Gone, 0, "a panic in this program", resultPanic)
+		}
+	}()
+	return f.ask(ctx, c, since)
 }
 
 // ask makes the call and takes its answer in.

@@ -30,7 +30,7 @@ func newFetchMetrics() *fetchMetrics {
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "paidonce_fetches_total",
 			Help: "Objects that gateways were asked about, by result: changed, unchanged; retry, gone, denied, refused, unreadable, " +
-				"cannot_ask, not_ingested (they come again, or are given up); turned_away, late (no call was made).",
+				"cannot_ask, not_ingested, panic (they come again, or are given up); turned_away, late (no call was made).",
 		}, []string{"gateway", "result"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "paidonce_fetch_lag_seconds", Help: "How long after it was due an object was asked about.",

@@ -236,3 +236,16 @@ func TestPausedSourcesAskAndStore(t *testing.T) {
 	require.Equal(t, 1, n)
 	require.Equal(t, []string{"ord_1 paid"}, s.states())
 }
+
+func TestAPanicIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, outbound.FetchOptions{})
+	s.api.when("/payment/tr_1", func(context.Context) ([]byte, error) { panic("never print what the answer says") })
+	s.announce("ping", "tr_1")
+	r := s.ask("ping", "tr_1")
+	require.Equal(t, "open", r.State)
+	require.Equal(t, 1, r.Attempts)
+	require.InDelta(t, 5, r.Wait.Seconds(), 2, "it does not stay claimed")
+	require.Contains(t, s.log.String(), "panic while a gateway was asked")
+	require.NotContains(t, s.log.String(), "never print")
+}
