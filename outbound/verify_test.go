@@ -209,6 +209,10 @@ func TestVerifyWithoutAnAnswer(t *testing.T) {
 		p.host.now(text(string(p.root.messageCertificate(t, nil))))
 		require.NoError(t, p.verify(p.genuine("CERT-1")), name)
 	}
+
+	p := newPayPal(t, nil)
+	p.host.now(text(string(p.root.messageCertificate(t, nil)) + strings.Repeat("\n", 64<<10)))
+	require.Contains(t, unknown(t, p.verify(p.genuine("CERT-1"))).err.Error(), "larger than")
 }
 
 // TestVerifyWhenTheHostIsDown: one that was good outlives its host for as long as
