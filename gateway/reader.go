@@ -18,6 +18,7 @@ type reader struct {
 	doc    value
 	units  exponents
 	row    *eventRow
+	base   string // where the object stands that the event is about, for gateways that send several
 }
 
 // eventRow is a type of event that a gateway maps.

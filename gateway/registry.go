@@ -37,6 +37,7 @@ var all = []*Gateway{
 	Worldpay,
 	Conekta,
 	Klarna,
+	PagBank,
 }
 
 // Lookup returns the gateway of that name, and reports whether there is one.
