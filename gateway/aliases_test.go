@@ -27,16 +27,9 @@ func TestAliases(t *testing.T) {
 				if slices.Contains(cases[g.Name].alone, typ.Name) {
 					continue
 				}
-				for _, ev := range spoken(t, gateway.SampleRequest{
+				story = append(story, spoken(t, gateway.SampleRequest{
 					Source: source, Type: typ.Name, Reference: "ord_7", At: now.Add(time.Duration(i) * time.Minute),
-				}) {
-					if ev.Ignored == "" {
-						story = append(story, ev)
-					}
-				}
-			}
-			if len(story) == 0 {
-				return // a gateway that tells of no payment
+				})...)
 			}
 			story = slices.DeleteFunc(story, func(ev order.Event) bool { return ev.Ignored != "" })
 			if len(story) == 0 {
