@@ -14,7 +14,8 @@ import (
 //     apart. Each event carries the whole object: captured, refunded and phase are
 //     set by the latest, in the order of updated_at.
 //   - The first invoice of a subscription is the money of its order, and says
-//     nothing beside it.
+//     nothing beside it, until it is refunded: that is kept as a payment of its own,
+//     for a person to see.
 //   - The merchant's reference is order_id or external_ref in the custom data of
 //     the checkout, of orders alone: renewals repeat it and are another sale.
 //   - Events have no id: one is made of name, object and updated_at.
@@ -87,7 +88,7 @@ func lemonsqueezyOrder(r *reader) {
 }
 
 func lemonsqueezyInvoice(r *reader) {
-	if r.text(lemonsqueezyAt+"billing_reason") == "initial" {
+	if r.text(lemonsqueezyAt+"billing_reason") == "initial" && r.Type != "subscription_payment_refunded" {
 		return
 	}
 	lemonsqueezySnapshot(r, "subscription-invoices")
