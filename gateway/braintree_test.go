@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"encoding/base64"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,6 +27,7 @@ var _ = conforms("braintree", conformance{
 		"NotBase64": "bt_payload=%3Cnotification%2F%3E", "NotXML": payload("kind"), "Truncated": payload("<notification><kind>check</kind>"),
 		"OtherRoot": payload("<other><kind>check</kind></other>"), "TwoRoots": payload("<notification/><notification/>"), "TextBehind": payload("<notification/>x"),
 		"DTD":      payload(`<!DOCTYPE notification [<!ENTITY a "b">]><notification><kind>&a;</kind></notification>`),
+		"DTDAlone": payload(`<!DOCTYPE notification><notification><kind>check</kind></notification>`),
 		"Entity":   payload(`<notification><kind>&nbsp;</kind></notification>`),
 		"Inside":   payload(`<notification><!ENTITY a "b"><kind>check</kind></notification>`),
 		"Spaces":   payload(`<notification xmlns:x="y"><x:kind>check</x:kind></notification>`),
@@ -173,4 +176,32 @@ func TestBraintreeFlows(t *testing.T) {
 // braintreeID is the transaction that the samples of ord_7 name.
 func braintreeID(t *testing.T) string {
 	return sampled(t, gateway.SampleRequest{Source: braintreeSource(), Type: "transaction_settled", Reference: "ord_7"}).Payment[0]
+}
+
+// FuzzBraintreeXML: whatever XML was signed, it is read or refused without a panic,
+// what is read has the form that is promised, and the same bytes mean the same.
+func FuzzBraintreeXML(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join(payloads, "braintree", "*.xml"))
+	require.NoError(f, err)
+	require.NotEmpty(f, files)
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(string(body))
+	}
+	f.Add(`<notification><kind nil="true">a</kind><a type="array"><b/><b>]</b></a>&lt;<![CDATA[}]]></notification>`)
+	f.Fuzz(func(t *testing.T, xml string) {
+		s := braintreeSource()
+		d := gateway.Delivery{Body: []byte(payload(xml))}
+		evs, err := gateway.Braintree.Events(s, d)
+		if err != nil {
+			var parse *gateway.ParseError
+			require.ErrorAs(t, err, &parse)
+			return
+		}
+		requireForm(t, s, evs)
+		again, err := gateway.Braintree.Events(s, d)
+		require.NoError(t, err)
+		require.Equal(t, evs, again)
+	})
 }

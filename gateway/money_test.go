@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +19,12 @@ var currencies = []string{"EUR", "USD", "JPY", "KWD", "ISK", "UGX", "MGA", "CLP"
 // read as the same money.
 func TestAmountsComeBack(t *testing.T) {
 	t.Parallel()
-	types := map[string]string{"stripe": "payment_intent.succeeded", "adyen": "AUTHORISATION", "standard": "payment.succeeded"}
+	types := map[string]string{
+		"stripe": "payment_intent.succeeded", "adyen": "AUTHORISATION", "standard": "payment.succeeded", "paypal": "PAYMENT.CAPTURE.COMPLETED",
+		"braintree": "transaction_settled", "redsys": "0", "worldpay": "sentForSettlement",
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]string{"stripe", "adyen", "standard"}).Draw(t, "gateway")
+		name := rapid.SampledFrom(slices.Sorted(maps.Keys(types))).Draw(t, "gateway")
 		source := sourceNamed(t, name)
 		g, _ := gateway.Lookup(name)
 		want := order.Amount{

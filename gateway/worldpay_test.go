@@ -63,7 +63,9 @@ func TestWorldpayFlows(t *testing.T) {
 		{"Canceled", s, []step{{typ: "authorized"}, {typ: "cancelled", at: 9}}, "canceled 0-0-0 wait"},
 		{"Expired", s, []step{{typ: "authorized"}, {typ: "expired", at: 99}}, "expired 0-0-0 wait"},
 		{"RefundedInParts", s, []step{
-			{typ: "sentForSettlement"}, {typ: "sentForRefund", at: 9, amt: 1000, ref: "R1"}, {typ: "sentForRefund", at: 10, amt: 1000, ref: "R1", set: again("refunded")},
+			{typ: "sentForSettlement"},
+			{typ: "sentForRefund", at: 9, amt: 1000, ref: "R1"},
+			{typ: "sentForRefund", at: 10, amt: 1000, ref: "R1", set: again("refunded")},
 			{typ: "sentForRefund", at: 19, amt: 1000, ref: "R2"},
 		}, "partially_refunded 5000-2000-0 go"},
 		{"RefundFails", s, []step{{typ: "sentForSettlement"}, {typ: "sentForRefund", at: 9}, {typ: "refundFailed", at: 19}}, "paid 5000-0-0 go"},
