@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,15 +37,19 @@ func TestExampleKeys(t *testing.T) {
 
 	jwk, secret := gateway.KeysOfJWK("g", "main", "kid-1")
 	require.Empty(t, gjson.Get(jwk, "d").String())
-	number := func(json, member string) *big.Int {
+	number := func(json, member string) []byte {
 		b, err := base64.RawURLEncoding.DecodeString(gjson.Get(json, member).String())
 		require.NoError(t, err)
 		require.Len(t, b, 32)
-		return new(big.Int).SetBytes(b)
+		return b
 	}
-	pair := ecdsa.PrivateKey{PublicKey: ecdsa.PublicKey{Curve: elliptic.P256(), X: number(jwk, "x"), Y: number(jwk, "y")}, D: number(secret, "d")}
+	pair, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), number(secret, "d"))
+	require.NoError(t, err)
+	point, err := pair.PublicKey.Bytes()
+	require.NoError(t, err)
+	require.Equal(t, point[1:], append(number(jwk, "x"), number(jwk, "y")...), "the public half is another's")
 	sum := make([]byte, 32)
-	sig, err := ecdsa.SignASN1(rand.Reader, &pair, sum)
+	sig, err := ecdsa.SignASN1(rand.Reader, pair, sum)
 	require.NoError(t, err)
 	require.True(t, ecdsa.VerifyASN1(&pair.PublicKey, sum, sig))
 }

@@ -25,7 +25,8 @@ import (
 //     application must subscribe to one of the topics, not to both.
 //   - Capturing a part of an authorisation changes transaction_amount.
 //   - The merchant's reference is external_reference.
-//   - live_mode tells the mode of payments. Orders have none.
+//   - live_mode tells the mode of payments. Orders have none, but those that test
+//     are called ORDTST…, and count on no live source.
 var MercadoPago = &Gateway{
 	Name:     "mercadopago",
 	Title:    "Mercado Pago",

@@ -74,10 +74,16 @@ func mercadoOrder(s Source, doc value, a Answer) ([]order.Event, error) {
 			m.all(id)
 			m.refundsOf(id, refunds, cur, len(payments) == 1)
 		}
+		if s.Mode == Live && strings.HasPrefix(strings.ToUpper(o.get("id").Str), mercadoTest) {
+			misfit(&m.Event, order.MisfitMode)
+		}
 		events = append(events, m.done()...)
 	}
 	return events, nil
 }
+
+// mercadoTest begins the ids of test orders.
+const mercadoTest = "ORDTST"
 
 // Bounds on the lists of one answer.
 const (

@@ -58,6 +58,9 @@ func newMercadoSample(r SampleRequest) (*mercadoSample, error) {
 	m.object = Object{kind, m.payment}
 	if kind == "order" {
 		m.object.ID = "ORD01" + derive(24, "order", m.payment)
+		if m.Mode != Live {
+			m.object.ID = mercadoTest + m.object.ID[3:]
+		}
 	}
 	return m, nil
 }

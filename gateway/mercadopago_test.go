@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
@@ -101,6 +102,20 @@ func TestMercadoPagoAnswers(t *testing.T) {
 	}
 	r.Mode, r.Set = "", map[string]string{"live_mode": "null"} // the credentials decide
 	require.Empty(t, spokenOne(t, r).Facts[0].Misfit)
+
+	// An order that tests counts on no live source.
+	live := gateway.SampleRequest{Source: r.Source, Type: "order.processed", Reference: "ord_7", Mode: gateway.Test}
+	live.Source.Mode = gateway.Live
+	for _, f := range spokenOne(t, live).Facts {
+		require.Equal(t, order.MisfitMode, f.Misfit)
+	}
+	live.Mode = gateway.Live
+	require.Empty(t, spokenOne(t, live).Facts[0].Misfit)
+
+	// A state is as old as it says, whenever it was asked for.
+	r.At = now.Add(-time.Hour)
+	r.Set = nil
+	require.Equal(t, r.At.UnixMilli(), spokenOne(t, r).Facts[0].Seq)
 
 	// Without a time of its own, a state is as old as the call.
 	r.Set = map[string]string{"date_last_updated": "null"}
