@@ -406,7 +406,7 @@ func unreadable(t *testing.T, g *gateway.Gateway, source gateway.Source, c confo
 		d := deliver(t, source, sample(t, gateway.SampleRequest{Source: source, Type: g.Types(source)[0].Name}))
 		for name, body := range c.unreadable {
 			d.Body = []byte(body)
-			requireParseError(t, g, source, d, name)
+			_ = requireParseError(t, g, source, d, name)
 		}
 		return
 	}
