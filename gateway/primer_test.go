@@ -33,8 +33,10 @@ func TestPrimerFlows(t *testing.T) {
 	is := func(kind, status string) map[string]string { return map[string]string{"type": kind, "status": status} }
 	playFlows(t, []flow{
 		{"Paid", s, []step{
-			{typ: "PAYMENT.STATUS", set: primerIs("PENDING", "0", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("AUTHORIZED", "0", "0")},
-			{typ: "PAYMENT.STATUS", at: 2, set: primerIs("SETTLING", "0", "0")}, {typ: "PAYMENT.STATUS", at: 3},
+			{typ: "PAYMENT.STATUS", set: primerIs("PENDING", "0", "0")},
+			{typ: "PAYMENT.STATUS", at: 1, set: primerIs("AUTHORIZED", "0", "0")},
+			{typ: "PAYMENT.STATUS", at: 2, set: primerIs("SETTLING", "0", "0")},
+			{typ: "PAYMENT.STATUS", at: 3},
 		}, "paid 5000-0-0 go"},
 		{"Authorized", s, []step{{typ: "PAYMENT.STATUS", set: primerIs("PENDING", "0", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("AUTHORIZED", "0", "0")}}, "authorized 0-0-0 wait"},
 		{"Declined", s, []step{{typ: "PAYMENT.STATUS", set: primerIs("PENDING", "0", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("DECLINED", "0", "0")}}, "failed 0-0-0 wait"},
