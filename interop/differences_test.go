@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/paidonce/paidonce/signature"
+	"github.com/stretchr/testify/require"
 )
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

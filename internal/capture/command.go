@@ -38,7 +38,7 @@ func command(text string) (Request, error) {
 			r.Method = next()
 		case "-H", "--header":
 			h, v, _ := strings.Cut(next(), ":")
-			r.Header.Add(http.CanonicalHeaderKey(strings.TrimSpace(h)), strings.TrimSpace(v))
+			r.Header.Add(strings.TrimSpace(h), strings.TrimSpace(v))
 		case "-d", "--data", "--data-ascii", "--data-raw", "--data-binary":
 			part := next()
 			if file, ok := strings.CutPrefix(part, "@"); ok && name != "--data-raw" {
