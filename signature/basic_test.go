@@ -59,3 +59,40 @@ func TestCheckBasic(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckAuthorization: a header that the sender was told to send is compared
+// whole, and tells nothing of itself.
+func TestCheckAuthorization(t *testing.T) {
+	t.Parallel()
+	const want = "Bearer made-up-7f3a"
+	for _, tt := range []struct {
+		name   string
+		sent   []string
+		want   string
+		reason signature.Reason
+	}{
+		{"Right", []string{want}, want, ""},
+		{"Missing", nil, want, signature.Missing},
+		{"Shorter", []string{"Bearer made-up-7f3"}, want, signature.Mismatch},
+		{"Longer", []string{want + "0"}, want, signature.Mismatch},
+		{"OtherCase", []string{"bearer made-up-7f3a"}, want, signature.Mismatch},
+		{"Twice", []string{want, want}, want, signature.Ambiguous},
+		{"NotConfigured", []string{""}, "", signature.NoSecret},
+		{"NoHeader", []string{want}, want + "\n", signature.BadSecret},
+		{"Spaces", []string{want}, " " + want, signature.BadSecret},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := http.Header{}
+			for _, v := range tt.sent {
+				h.Add("authorization", v)
+			}
+			err := signature.CheckAuthorization(h, tt.want)
+			require.Equal(t, tt.reason, signature.ReasonOf(err))
+			if err != nil {
+				require.NotContains(t, err.Error(), "made-up")
+				require.Contains(t, err.Error(), "authorization")
+			}
+		})
+	}
+}
