@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,6 +96,26 @@ func TestEBANXCall(t *testing.T) {
 	for _, body := range []string{`{"payment":{"hash":"5b00000000000000"},"status":"SUCCESS"}`, `{"status":"ERROR","status_code":"BP-QR-2"}`} {
 		_, err = gateway.EBANX.Fetched(source, o, gateway.Answer{Body: []byte(body), Started: now})
 		require.ErrorAs(t, err, new(*gateway.ParseError), body)
+	}
+}
+
+// TestEBANXMany: hashes are not left out in silence.
+func TestEBANXMany(t *testing.T) {
+	t.Parallel()
+	source := sourceNamed(t, "ebanx")
+	hashes := make([]string, 201)
+	for i := range hashes {
+		hashes[i] = fmt.Sprintf("5a%022x", i)
+	}
+	for n, fits := range map[int]bool{200: true, 201: false} {
+		d := gateway.Delivery{Body: []byte("hash_codes=" + strings.Join(hashes[:n], ","))}
+		objects, err := gateway.EBANX.Objects(source, d)
+		if !fits {
+			require.ErrorAs(t, err, new(*gateway.ParseError))
+			continue
+		}
+		require.NoError(t, err)
+		require.Len(t, objects, n)
 	}
 }
 
