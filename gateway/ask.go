@@ -51,7 +51,7 @@ func askable(o Object, kinds map[string]*regexp.Regexp) bool {
 func escaped(o Object) string { return url.PathEscape(o.ID) }
 
 // readAnswer reads what the API answered about o: an object whose member id is
-// the id that was asked for, in any case of its letters.
+// the id that was asked for.
 func readAnswer(o Object, body []byte) (value, error) {
 	doc, fault := parseJSON(body)
 	if fault != nil {
@@ -63,13 +63,14 @@ func readAnswer(o Object, body []byte) (value, error) {
 	return doc, nil
 }
 
-// isAbout checks that the member of v called name is the id of o.
+// isAbout checks that the member of v called name is the id of o, letter by
+// letter: an API that takes ids in any case must not make several payments of one.
 func isAbout(o Object, v value, name string) error {
 	top, err := v.members([]string{name})
 	if err != nil {
 		return parseError("shape", "the answer %v", err)
 	}
-	if id, ok := top.get(name).name(); !ok || !strings.EqualFold(id, o.ID) {
+	if id, ok := top.get(name).name(); !ok || id != o.ID {
 		return parseError("shape", "the answer is not about the %s that was asked about", o.Kind)
 	}
 	return nil

@@ -64,6 +64,18 @@ var clipStates = askedStates{
 	{status: "CHECKOUT_EXPIRED", meaning: "the link was not paid in time", phase: order.StatusExpired},
 }
 
+var clipUUID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+
+// clipID is the one spelling of an id. Anybody may announce one, and what looks up
+// a UUID takes it in any case of its letters: without this, the money of one
+// checkout would count once for every spelling.
+func clipID(id string) string {
+	if clipUUID.MatchString(id) {
+		return strings.ToLower(id)
+	}
+	return id
+}
+
 func clipObjects(_ Source, d Delivery) ([]Object, error) {
 	doc, fault := parseJSON(d.Body)
 	if fault != nil {
@@ -73,7 +85,7 @@ func clipObjects(_ Source, d Delivery) ([]Object, error) {
 	if err != nil {
 		return nil, parseError("duplicate_key", "%v", err)
 	}
-	o := Object{"checkout", top.get("payment_request_id").Str}
+	o := Object{"checkout", clipID(top.get("payment_request_id").Str)}
 	if !askable(o, clipKinds) {
 		return nil, parseError("no_event_id", "payment_request_id is none of Clip's")
 	}
@@ -92,11 +104,11 @@ func clipAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	if fault != nil {
 		return nil, fault
 	}
-	if err := isAbout(o, doc, "payment_request_id"); err != nil {
-		return nil, err
-	}
 	var d draft
-	f := d.members(doc, "the checkout", "status", "amount", "currency", "metadata")
+	f := d.members(doc, "the checkout", "payment_request_id", "status", "amount", "currency", "metadata")
+	if clipID(f.get("payment_request_id").Str) != o.ID {
+		return nil, parseError("shape", "the answer is not about the %s that was asked about", o.Kind)
+	}
 	d.Payment, d.Strength = []string{o.ID}, order.StrengthPayment
 	metadata := d.optional(f.get("metadata"), "metadata", "external_reference", "me_reference_id")
 	for _, name := range []string{"me_reference_id", "external_reference"} {

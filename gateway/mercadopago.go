@@ -108,12 +108,12 @@ func mercadoCall(s Source, o Object) (Call, error) {
 }
 
 func parseMercado(s Source, o Object, a Answer) ([]order.Event, error) {
+	if o.Kind == "order" {
+		return mercadoOrder(s, o, a)
+	}
 	doc, err := readAnswer(o, a.Body)
 	if err != nil {
 		return nil, err
-	}
-	if o.Kind == "order" {
-		return mercadoOrder(s, doc, a)
 	}
 	return mercadoPayment(s, doc, a)
 }

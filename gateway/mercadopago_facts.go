@@ -44,10 +44,19 @@ func mercadoPayment(s Source, doc value, a Answer) ([]order.Event, error) {
 	return m.done(), nil
 }
 
-// mercadoOrder reads what /v1/orders answered: one event for each payment.
-func mercadoOrder(s Source, doc value, a Answer) ([]order.Event, error) {
+// mercadoOrder reads what /v1/orders answered: one event for each payment. The
+// order's id may come in other letters than it was announced in, since URLs of
+// notifications have it in small ones; its payments have ids of their own.
+func mercadoOrder(s Source, asked Object, a Answer) ([]order.Event, error) {
+	doc, fault := parseJSON(a.Body)
+	if fault != nil {
+		return nil, fault
+	}
 	whole := draft{}
 	o := whole.members(doc, "the order", "id", "status", "external_reference", "currency", "country_code", "last_updated_date", "transactions")
+	if id, _ := o.get("id").name(); !strings.EqualFold(id, asked.ID) {
+		return nil, parseError("shape", "the answer is not about the order that was asked about")
+	}
 	whole.At = rfc3339(o.get("last_updated_date"))
 	whole.Reference, _ = o.get("external_reference").name()
 	whole.Strength = order.StrengthPayment
