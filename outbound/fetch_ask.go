@@ -178,7 +178,8 @@ func (f *Fetcher) take(ctx context.Context, gw *gateway.Gateway, src gateway.Sou
 }
 
 // keepAside stores an answer that cannot be read as a quarantined event, under the hash of its bytes, and comes again:
-// it may have been a passing mistake of the gateway's.
+// it may have been a passing mistake of the gateway's. Of several in a row the first is kept and the last: a page about
+// an error differs each time, and strangers choose how many there are.
 func (f *Fetcher) keepAside(ctx context.Context, gw *gateway.Gateway, src gateway.Source, c store.FetchClaim, body []byte, why error) came {
 	sum := sha256.Sum256(body)
 	e := order.Event{ID: "body:" + hex.EncodeToString(sum[:]), Type: typeUnreadable, Realm: gw.Realm(src), Broken: why.Error()}
@@ -186,11 +187,14 @@ func (f *Fetcher) keepAside(ctx context.Context, gw *gateway.Gateway, src gatewa
 	if errors.As(why, &parse) {
 		e.Broken = parse.Detail
 	}
+	r := f.failed(c, f.opts.Gone, 0, "the answer cannot be read: "+e.Broken, resultUnreadable)
+	if c.Failing == resultUnreadable && !r.answer.Dead {
+		return r
+	}
 	rows, did, err := f.commit(ctx, src, c, body, []order.Event{e})
 	if err != nil {
 		return f.notIngested(c, err)
 	}
-	r := f.failed(c, f.opts.Gone, 0, "the answer cannot be read: "+e.Broken, resultUnreadable)
 	r.events, r.did = rows, did
 	return r
 }

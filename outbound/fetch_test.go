@@ -222,6 +222,29 @@ func TestUnreadableAnswersAreKeptAside(t *testing.T) {
 	require.Equal(t, []string{"ord_1 paid"}, s.states())
 }
 
+// An error page is another one each time. What is kept of it is bounded all the same: whoever makes up ids chooses how
+// often the gateway is asked about them.
+func TestFewUnreadableAnswersAreKept(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, outbound.FetchOptions{})
+	n := 0
+	s.api.when("/payment/tr_1", func(context.Context) ([]byte, error) {
+		n++
+		return fmt.Appendf(nil, "<html>no such payment, incident %d</html>", n), nil
+	})
+	s.announce("ping", "tr_1")
+	var kept []int
+	for i := 1; s.row("ping", "tr_1").State == "open"; i++ {
+		s.ask("ping", "tr_1")
+		if len(s.events()) > len(kept) {
+			kept = append(kept, i)
+		}
+		s.later(2 * time.Hour)
+	}
+	require.Equal(t, 6, s.api.count())
+	require.Equal(t, []int{1, 6}, kept, "the first, and the one with which it is given up")
+}
+
 func TestPausedSourcesAskAndStore(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, outbound.FetchOptions{})
