@@ -26,7 +26,8 @@ import (
 //     invoice_number).
 //   - The signature is over a CRC-32 of the body, which is no cryptographic hash:
 //     whoever gets hold of the headers of one genuine delivery can make another
-//     body for them. So the signature itself is not kept with what is stored.
+//     body for them, of any id, which no deduplication bounds. So the signature
+//     itself is not kept with what is stored, and a tolerance is offered.
 //   - No byte of the body tells live from sandbox. webhook_id does, which is
 //     signed; and a live source takes no certificate of the sandbox.
 //
@@ -44,7 +45,10 @@ var PayPal = &Gateway{
 		EventID:  "`id` (`WH-…`), the same over all tries; the transmission id is another one each time.",
 		Retries:  "Up to 25 times over three days.",
 		Ordering: "None is promised.",
-		Notes: "The signature covers a CRC-32 of the body only: treat the `PAYPAL-*` headers of a delivery as secrets. " +
+		Notes: "**The signature covers a CRC-32 of the body only**, so whoever gets hold of the `PAYPAL-*` headers of one genuine delivery can sign other bodies with them, with event ids of their own: " +
+			"deduplication does not stop that. Treat these headers as secrets, also in the logs of your proxies; Paidonce keeps no `PAYPAL-TRANSMISSION-SIG` anywhere. " +
+			"`tolerance` ends it after a while: `96h` if deliveries that PayPal repeats keep their time, which could not be confirmed. " +
+			"Nor could it be whether PayPal itself looks at more than the checksum when it is asked (`verify_by: api`). " +
 			"Events of the webhooks simulator cannot be verified with `verify_by: api`. " +
 			"Subscribe to `PAYMENT.*` and `CUSTOMER.DISPUTE.*`. " +
 			"Not confirmed: the deadline, and which object `PAYMENT.SALE.REVERSED` of version 1 carries (one that names no sale is quarantined).",
@@ -59,6 +63,7 @@ var PayPal = &Gateway{
 		{"webhook_id", true, "PayPal's id of the endpoint, as the dashboard shows it"},
 		{"root_pem", false, "certificates in PEM: the only roots that PayPal's certificate may chain to. Default: the system's"},
 		{"verify_by", false, "`certificate` (default), or `api`: ask PayPal about every delivery"},
+		{"tolerance", false, "how old the signed time may be (\"96h\"). Default: any age"},
 		{"client_id", false, "of the app, for `verify_by: api`"},
 		{"client_secret", false, "of the app, for `verify_by: api`"},
 		optionSigningKeys,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/paidonce/paidonce/signature"
 )
@@ -87,6 +88,9 @@ func askPayPal(s Source, d Delivery) (Call, bool, error) {
 		}
 		ask[field] = values[0]
 	}
+	if err := paypalAge(s, ask["transmission_time"], d.ReceivedAt); err != nil {
+		return Call{}, true, err
+	}
 	text, err := json.Marshal(ask)
 	if err != nil {
 		return Call{}, true, err
@@ -104,6 +108,25 @@ func askPayPal(s Source, d Delivery) (Call, bool, error) {
 			},
 		},
 	}, true, nil
+}
+
+// paypalAge holds a delivery that PayPal will be asked about to the source's
+// tolerance. That the time was signed, PayPal says.
+func paypalAge(s Source, signed string, now time.Time) error {
+	if s.Tolerance == 0 {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, signed)
+	if err != nil {
+		return paypalRefusal(signature.Malformed, "the time is not a plain date")
+	}
+	switch skew := now.Sub(at); {
+	case skew > s.Tolerance:
+		return &signature.Error{Scheme: "paypal", Reason: signature.Stale, Skew: skew, Tolerance: s.Tolerance}
+	case skew < -s.Tolerance:
+		return &signature.Error{Scheme: "paypal", Reason: signature.Future, Skew: skew, Tolerance: s.Tolerance}
+	}
+	return nil
 }
 
 // answeredPayPal: what is neither of the two documented words says nothing about
