@@ -79,7 +79,7 @@ func (c effectsListCmd) Run(ctx context.Context, e *env) error {
 	if err := e.knownOrder(ctx, st, c.Account, c.Order); err != nil {
 		return err
 	}
-	found, err := allEffects(ctx, st, filter, c.Limit)
+	found, err := allPages(c.Limit, effectsOf(ctx, st, filter))
 	if err != nil {
 		return err
 	}
@@ -90,22 +90,9 @@ func (c effectsListCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-// allEffects reads page after page until there are limit (0: all).
-func allEffects(ctx context.Context, st *store.Store, filter store.EffectFilter, limit int) ([]store.Effect, error) {
-	found := []store.Effect{}
-	var after *store.Effect
-	for {
-		size := pageOf(limit, len(found))
-		page, err := st.Effects(ctx, filter, after, size)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, page...)
-		if len(page) < size || (limit > 0 && len(found) >= limit) {
-			return found, nil
-		}
-		after = &page[len(page)-1]
-	}
+// effectsOf reads a page.
+func effectsOf(ctx context.Context, st *store.Store, filter store.EffectFilter) func(*store.Effect, int) ([]store.Effect, error) {
+	return func(after *store.Effect, size int) ([]store.Effect, error) { return st.Effects(ctx, filter, after, size) }
 }
 
 func (e *env) showEffects(found []store.Effect) {
@@ -178,7 +165,7 @@ func (c effectsRetryCmd) ask(ctx context.Context, e *env, st *store.Store, filte
 		return false, e.printJSON(map[string]any{"matching": n, "done": false})
 	}
 	const shown = 10
-	some, err := allEffects(ctx, st, filter, shown)
+	some, err := allPages(shown, effectsOf(ctx, st, filter))
 	if err != nil {
 		return false, err
 	}

@@ -56,7 +56,7 @@ func (c fetchesListCmd) Run(ctx context.Context, e *env) error {
 	if err := e.known(ctx, st, c.Account, c.Source); err != nil {
 		return err
 	}
-	found, err := allFetches(ctx, st, c.filter(), c.Limit)
+	found, err := allPages(c.Limit, fetchesOf(ctx, st, c.filter()))
 	if err != nil {
 		return err
 	}
@@ -67,22 +67,9 @@ func (c fetchesListCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-// allFetches reads page after page until there are limit (0: all).
-func allFetches(ctx context.Context, st *store.Store, filter store.FetchFilter, limit int) ([]store.Fetch, error) {
-	found := []store.Fetch{}
-	var after *store.Fetch
-	for {
-		size := pageOf(limit, len(found))
-		page, err := st.Fetches(ctx, filter, after, size)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, page...)
-		if len(page) < size || (limit > 0 && len(found) >= limit) {
-			return found, nil
-		}
-		after = &page[len(page)-1]
-	}
+// fetchesOf reads a page.
+func fetchesOf(ctx context.Context, st *store.Store, filter store.FetchFilter) func(*store.Fetch, int) ([]store.Fetch, error) {
+	return func(after *store.Fetch, size int) ([]store.Fetch, error) { return st.Fetches(ctx, filter, after, size) }
 }
 
 func (e *env) showFetches(found []store.Fetch) {
@@ -148,7 +135,7 @@ func (c fetchesRetryCmd) ask(ctx context.Context, e *env, st *store.Store, n int
 		return false, e.printJSON(map[string]any{"matching": n, "done": false})
 	}
 	const shown = 10
-	some, err := allFetches(ctx, st, c.filter(), shown)
+	some, err := allPages(shown, fetchesOf(ctx, st, c.filter()))
 	if err != nil {
 		return false, err
 	}

@@ -80,6 +80,24 @@ func (c ordersListCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
+// allPages reads page after page until there are limit (0: all).
+func allPages[T any](limit int, page func(after *T, size int) ([]T, error)) ([]T, error) {
+	found := []T{}
+	var after *T
+	for {
+		size := pageOf(limit, len(found))
+		next, err := page(after, size)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, next...)
+		if len(next) < size || limit > 0 && len(found) >= limit {
+			return found, nil
+		}
+		after = &next[len(next)-1]
+	}
+}
+
 // pageOf is how many rows to ask for when have are there and limit (0: all) are
 // wanted.
 func pageOf(limit, have int) int {
