@@ -6,10 +6,13 @@ package capture
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -124,63 +127,98 @@ func (r *Request) headers(lines []string) error {
 	return nil
 }
 
-// ParseHeaders reads header lines, one NAME: VALUE each. Lines of curl -v ("> ")
-// are taken too.
+// ParseHeaders reads header lines, one NAME: VALUE each. Lines of curl -v ("> "), a
+// request line in front and a JSON object of headers are taken too.
 func ParseHeaders(text []byte) (http.Header, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return jsonHeaders(text)
+	}
 	r := Request{Header: http.Header{}}
 	lines := strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "> ")
 	}
+	if isRaw([]byte(lines[0])) {
+		lines = lines[1:]
+	}
 	return r.Header, r.headers(lines)
 }
 
-// dechunk undoes Transfer-Encoding: chunked.
+// jsonHeaders reads {"Name":"value"} and {"Name":["value",…]}, as programs log them.
+func jsonHeaders(text []byte) (http.Header, error) {
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("read as JSON: %w", err)
+	}
+	h := http.Header{}
+	for name, value := range all {
+		values, many := value.([]any)
+		if !many {
+			values = []any{value}
+		}
+		for _, v := range values {
+			h.Add(name, fmt.Sprint(v))
+		}
+	}
+	return h, nil
+}
+
+// chunkSize is the line in front of a chunk (RFC 9112, 7.1).
+var chunkSize = regexp.MustCompile(`^([0-9A-Fa-f]{1,8})[ \t]*(;.*)?\r?$`)
+
+// dechunk undoes Transfer-Encoding: chunked. A body that does not begin with the
+// size of a chunk is one that a program wrote down, which had undone it.
 func dechunk(b []byte) ([]byte, error) {
 	var out []byte
-	for {
+	for whole := b; ; {
 		line, rest, ok := bytes.Cut(b, []byte("\n"))
-		if !ok {
+		m := chunkSize.FindSubmatch(line)
+		switch {
+		case m == nil && out == nil:
+			return whole, nil
+		case m == nil && ok:
+			return nil, errors.New("the chunked body has a chunk without a size")
+		case !ok:
 			return nil, errors.New("the chunked body ends too early")
 		}
-		text, _, _ := strings.Cut(strings.TrimSpace(string(line)), ";")
-		var n int
-		if _, err := fmt.Sscanf(text, "%x", &n); err != nil || n < 0 {
-			return nil, errors.New("the chunked body has a chunk without a size")
+		n, err := strconv.ParseUint(string(m[1]), 16, 32)
+		if err != nil || n > uint64(len(rest)) {
+			return nil, errors.New("the chunked body ends too early")
 		}
 		if n == 0 {
 			return out, nil
-		}
-		if n > len(rest) {
-			return nil, errors.New("the chunked body ends too early")
 		}
 		out = append(out, rest[:n]...)
 		b = bytes.TrimPrefix(bytes.TrimPrefix(rest[n:], []byte("\r")), []byte("\n"))
 	}
 }
 
+// isVerbose reports whether a text is what curl -v prints. The request is preceded
+// by notes, meters of progress and traces of TLS, which differ between versions.
 func isVerbose(text []byte) bool {
 	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("> ")) {
-			return isRaw(bytes.TrimPrefix(line, []byte("> ")))
-		}
-		if !bytes.HasPrefix(line, []byte("* ")) && !bytes.HasPrefix(line, []byte("  ")) && !bytes.HasPrefix(line, []byte("{ ")) {
-			return false
+		if sent, ok := bytes.CutPrefix(line, []byte("> ")); ok && isRaw(sent) {
+			return true
 		}
 	}
 	return false
 }
 
-// verbose reads what curl -v printed: the lines that it sent begin with ">".
+// verbose reads what curl -v printed: the lines that it sent begin with ">". Of
+// several requests (a redirect, another try) the first is read.
 func verbose(text []byte) (Request, error) {
 	var lines []string
 	for line := range bytes.Lines(text) {
-		l := strings.TrimRight(string(line), "\r\n")
-		if sent, ok := strings.CutPrefix(l, ">"); ok {
-			sent = strings.TrimPrefix(sent, " ")
-			if sent == "" {
-				break
-			}
+		sent, ok := strings.CutPrefix(strings.TrimRight(string(line), "\r\n"), ">")
+		if !ok {
+			continue
+		}
+		sent = strings.TrimPrefix(sent, " ")
+		if sent == "" && len(lines) > 0 {
+			break
+		}
+		if len(lines) > 0 || isRaw([]byte(sent)) {
 			lines = append(lines, sent)
 		}
 	}

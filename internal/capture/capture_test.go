@@ -30,15 +30,21 @@ func TestParse(t *testing.T) {
 	chunked.Header = http.Header{"Host": {"shop.example"}, "Stripe-Signature": {"t=1,v1=ab"}, "Transfer-Encoding": {"chunked"}}
 	chunked.Body = []byte("abcdef")
 
+	unchunked := chunked
+	unchunked.Body = []byte("abc=d")
+
 	for name, tt := range map[string]struct {
 		text string
 		want capture.Request
 	}{
-		"Raw":     {"POST /webhooks/stripe?a=b HTTP/1.1\r\nHost: shop.example\r\nStripe-Signature: t=1,v1=ab\r\n\r\n" + body, want},
-		"RawLF":   {"POST /webhooks/stripe?a=b HTTP/1.1\nHost: shop.example\nstripe-signature: t=1,v1=ab\n\n" + body, want},
-		"Folded":  {"POST /webhooks/stripe?a=b HTTP/1.1\nHost: shop.example\nStripe-Signature: t=1,\n v1=ab\n\n" + body, folded},
-		"Twice":   {"POST /webhooks/stripe?a=b HTTP/1.1\nHost: shop.example\nStripe-Signature: t=1,v1=ab\nStripe-Signature: t=1,v1=ab\n\n" + body, twice},
-		"Chunked": {"POST /webhooks/stripe?a=b HTTP/1.1\r\nHost: shop.example\r\nStripe-Signature: t=1,v1=ab\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3;x=y\r\ndef\r\n0\r\n\r\n", chunked},
+		"Raw":       {"POST /webhooks/stripe?a=b HTTP/1.1\r\nHost: shop.example\r\nStripe-Signature: t=1,v1=ab\r\n\r\n" + body, want},
+		"RawLF":     {"POST /webhooks/stripe?a=b HTTP/1.1\nHost: shop.example\nstripe-signature: t=1,v1=ab\n\n" + body, want},
+		"Folded":    {"POST /webhooks/stripe?a=b HTTP/1.1\nHost: shop.example\nStripe-Signature: t=1,\n v1=ab\n\n" + body, folded},
+		"Twice":     {"POST /webhooks/stripe?a=b HTTP/1.1\nHost: shop.example\nStripe-Signature: t=1,v1=ab\nStripe-Signature: t=1,v1=ab\n\n" + body, twice},
+		"Chunked":   {"POST /webhooks/stripe?a=b HTTP/1.1\r\nHost: shop.example\r\nStripe-Signature: t=1,v1=ab\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3;x=y\r\ndef\r\n0\r\n\r\n", chunked},
+		"Unchunked": {"POST /webhooks/stripe?a=b HTTP/1.1\r\nHost: shop.example\r\nStripe-Signature: t=1,v1=ab\r\nTransfer-Encoding: chunked\r\n\r\nabc=d", unchunked},
+		"VerboseWithMeter": {"Note: Unnecessary use of -X or --request, POST is already inferred.\n  % Total    % Received\n  0     0    0     0    0     0      0      0 --:--:--     0*   Trying 127.0.0.1:80...\n" +
+			"* Connected\n} [5 bytes data]\n> POST /webhooks/stripe?a=b HTTP/1.1\r\n> Host: shop.example\r\n> Stripe-Signature: t=1,v1=ab\r\n> \r\n} [29 bytes data]\n< HTTP/1.1 401 Unauthorized\n", bare},
 		"Verbose": {"*   Trying 127.0.0.1:80...\n* Connected\n> POST /webhooks/stripe?a=b HTTP/1.1\n> Host: shop.example\n> Stripe-Signature: t=1,v1=ab\n>\n< HTTP/1.1 401 Unauthorized\n< X: y\n", bare},
 		"Curl": {"curl -sS -X POST 'https://shop.example/webhooks/stripe?a=b' \\\n  -H 'Stripe-Signature: t=1,v1=ab' \\\n  --data-binary " +
 			`'{"id":"evt_1","note":"it'\''s é"}'`, full},
@@ -64,7 +70,7 @@ func TestParseRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"Empty": "", "Prose": "hello there", "JSON": `{"id":1}`, "BrokenJSON": `{"log":`, "NoHeader": "POST / HTTP/1.1\nnonsense\n\n",
 		"Continues": "POST / HTTP/1.1\n nonsense\n\n", "Quote": `curl 'https://x.example`, "NoURL": "curl -X POST -d a=b",
-		"Chunk": "POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n5\nabc", "NoSize": "POST / HTTP/1.1\nTransfer-Encoding: chunked\n\nzz\nabc\n",
+		"Chunk": "POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n5\nabc", "NoSize": "POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n3\nabc\nzz\nabc\n",
 		"NotBase64": `{"log":{"entries":[{"request":{"method":"POST","postData":{"encoding":"base64","text":"é"}}}]}}`,
 	} {
 		_, err := capture.Parse([]byte(text))
@@ -77,6 +83,13 @@ func TestParseHeaders(t *testing.T) {
 	h, err := capture.ParseHeaders([]byte("> Stripe-Signature: t=1\r\nX-A:  b \n\n"))
 	require.NoError(t, err)
 	require.Equal(t, http.Header{"Stripe-Signature": {"t=1"}, "X-A": {"b"}}, h)
+	for _, text := range []string{"POST /x HTTP/1.1\r\nStripe-Signature: t=1\r\nX-A: b", `{"stripe-signature":"t=1","X-A":["b"]}`} {
+		h, err = capture.ParseHeaders([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, http.Header{"Stripe-Signature": {"t=1"}, "X-A": {"b"}}, h)
+	}
+	_, err = capture.ParseHeaders([]byte(`{"stripe-signature":`))
+	require.Error(t, err)
 	_, err = capture.ParseHeaders([]byte("no header"))
 	require.Error(t, err)
 }

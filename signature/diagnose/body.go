@@ -2,21 +2,12 @@ package diagnose
 
 import (
 	"bytes"
-	"compress/gzip"
-	"compress/zlib"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"io"
+	"html"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
-
-	"github.com/paidonce/paidonce/signature"
 )
 
 // rawBytes is the advice that ends most sentences about bodies.
@@ -24,248 +15,200 @@ const rawBytes = " Verify the raw bytes of the request, before anything reads, t
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// maxInflated bounds what a compressed body may grow to.
-const maxInflated = 8 << 20
-
 // bodies undoes what happens to a body as a text of bytes.
 func bodies(_ *search, a attempt, yield func(variant) bool) {
 	b := a.request.Body
-	try := func(body []byte, cause Cause, sentence string) bool {
-		return bytes.Equal(body, b) || yield(variant{a.body(body), cause, sentence + rawBytes})
+	try := func(c bodyChange) bool {
+		return bytes.Equal(c.body, b) || yield(variant{attempt: a.body(c.body), cause: c.cause, sentence: c.sentence + rawBytes})
 	}
+	for _, changes := range []func([]byte) []bodyChange{ends, charsets, packed, printedBodies, inside} {
+		for _, c := range changes(b) {
+			if !try(c) {
+				return
+			}
+		}
+	}
+	for _, body := range forms(b) {
+		if !try(bodyChange{body, FormDecoded, "The form was decoded, or encoded again in another way (+ and %20, upper and lower case of %xx, order of fields), or JSON was read as a form."}) {
+			return
+		}
+	}
+}
+
+// lost puts back what a conversion lost.
+func lost(_ *search, a attempt, yield func(variant) bool) {
+	_ = accentsLost(a.request.Body, func(c bodyChange) bool {
+		return yield(variant{attempt: a.body(c.body), cause: c.cause, sentence: c.sentence + rawBytes})
+	})
+}
+
+// ends undoes what was added to a body or lost at its ends, and its line ends.
+func ends(b []byte) []bodyChange {
+	lf := bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	added, lost := "A line break was added at the end of the body.", "The line break at the end of the body was lost."
-	for _, t := range []struct {
-		body     []byte
-		cause    Cause
-		sentence string
-	}{
+	all := []bodyChange{
 		{bytes.TrimSuffix(b, []byte("\r\n")), Newline, added},
 		{bytes.TrimSuffix(b, []byte("\n")), Newline, added},
 		{slices.Concat(b, []byte("\n")), Newline, lost},
 		{slices.Concat(b, []byte("\r\n")), Newline, lost},
-		{bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")), LineEnds, "The line ends of the body were changed from LF to CRLF."},
-		{bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n")), LineEnds, "The line ends of the body were changed from CRLF to LF."},
-		{bytes.TrimSuffix(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")), []byte("\n")), LineEnds, "The line ends of the body were changed, and one was added at its end."},
+		{bytes.TrimRight(b, "\r\n"), Newline, "Line breaks were added at the end of the body."},
+		{lf, LineEnds, "The line ends of the body were changed from LF to CRLF."},
+		{bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n")), LineEnds, "The line ends of the body were changed from CRLF to LF."},
+		{bytes.TrimSuffix(lf, []byte("\n")), LineEnds, "The line ends of the body were changed, and one was added at its end."},
+		{slices.Concat(lf, []byte("\n")), LineEnds, "The line ends of the body were changed from LF to CRLF, and the one at its end was lost."},
+		{slices.Concat(bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n")), []byte("\r\n")), LineEnds, "The line ends of the body were changed from CRLF to LF, and the one at its end was lost."},
+		{bytes.ReplaceAll(b, []byte("\r"), []byte("\n")), LineEnds, "The line ends of the body were changed from LF to CR."},
+		{bytes.ReplaceAll(lf, []byte("\n"), nil), LineEnds, "Line breaks were put into the body."},
 		{bytes.TrimPrefix(b, byteOrderMark), ByteOrderMark, "A byte order mark (EF BB BF) was put in front of the body."},
+		{bytes.TrimRight(bytes.TrimPrefix(b, byteOrderMark), "\r\n"), ByteOrderMark, "A byte order mark (EF BB BF) was put in front of the body, and a line break at its end."},
 		{slices.Concat(byteOrderMark, b), ByteOrderMark, "The byte order mark (EF BB BF) in front of the body was taken away; it is signed."},
 		{bytes.TrimSpace(b), Whitespace, "Space was added around the body."},
-		{bytes.Trim(b, "\x00"), Whitespace, "The body was filled up with zero bytes: a buffer was passed in full instead of the bytes that were read."},
-	} {
-		if !try(t.body, t.cause, t.sentence) {
-			return
-		}
+		{bytes.TrimSpace(bytes.TrimRight(b, "\x00")), Whitespace, "The body was filled up with zero bytes: a buffer was passed in full instead of the bytes that were read."},
 	}
-	for _, t := range charsets(b) {
-		if !try(t.body, Charset, t.sentence) {
-			return
-		}
+	for _, s := range []string{" ", "  ", "\t", "\n\n"} {
+		all = append(all, bodyChange{slices.Concat(b, []byte(s)), Whitespace, "Space around the body was lost: something trims it."},
+			bodyChange{slices.Concat([]byte(s), b), Whitespace, "Space around the body was lost: something trims it."})
 	}
+	all = append(all, bodyChange{slices.Concat([]byte("\n"), b), Whitespace, "A line break in front of the body was lost: something trims it."})
+	for _, s := range []string{"}", "]", `"`, ")", "}}", "]}", `"}`, "}]}", "}}}"} {
+		all = append(all, bodyChange{slices.Concat(b, []byte(s)), Truncated, "The body is incomplete: its last " + amount(len(s)) + " missing."})
+	}
+	for _, s := range []string{"{", "["} {
+		all = append(all, bodyChange{slices.Concat([]byte(s), b), Truncated, "The body is incomplete: its first byte is missing."})
+	}
+	for n := 1; n <= 8 && n < len(b); n++ {
+		all = append(all, bodyChange{b[:len(b)-n], ExtraBytes, "Something was added at the end of the body: its last " + amount(n) + " not signed."},
+			bodyChange{b[n:], ExtraBytes, "Something was put in front of the body: its first " + amount(n) + " not signed."})
+	}
+	if i := bytes.LastIndexAny(b, "}]"); i > 0 {
+		all = append(all, bodyChange{b[:i+1], ExtraBytes, "Something was added behind the JSON of the body."})
+	}
+	if i := bytes.IndexAny(b, "{["); i > 0 {
+		all = append(all, bodyChange{b[i:], ExtraBytes, "Something was put in front of the JSON of the body."})
+	}
+	return append(all, bodyChange{bytes.Repeat(b, 2), Truncated, "The body is half of what was signed."}, bodyChange{b[:len(b)/2], ExtraBytes, "The body is there twice: it was read and added once more."})
+}
+
+// amount says how many bytes "are".
+func amount(n int) string {
+	if n == 1 {
+		return "byte is"
+	}
+	return strconv.Itoa(n) + " bytes are"
+}
+
+// packed undoes compression and base64.
+func packed(b []byte) []bodyChange {
+	var all []bodyChange
 	if body, how := inflate(b); body != nil {
-		if !try(body, Compressed, "The body is still compressed ("+how+"), and the bytes before compression were signed: a proxy compressed it, or nothing undid the Content-Encoding.") {
-			return
-		}
+		all = append(all, bodyChange{body, Compressed, "The body is still compressed (" + how + "), and the bytes before compression were signed: a proxy compressed it, or nothing undid the Content-Encoding."})
 	}
 	if body, ok := unbase64(b); ok {
-		if !yield(variant{a.body(body), Base64Body, "The body is in base64, as some serverless platforms hand it over (isBase64Encoded): decode it, then verify those bytes."}) {
-			return
+		all = append(all, bodyChange{body, Base64Body, "The body is in base64, as some serverless platforms hand it over (isBase64Encoded): decode it, then verify those bytes."})
+		if plain, how := inflate(body); plain != nil {
+			all = append(all, bodyChange{plain, Compressed, "The body is compressed (" + how + ") and in base64: undo both, then verify those bytes."})
 		}
+	}
+	return all
+}
+
+// printedBodies undoes what happens to a body on its way through a log, a page or
+// another program's notation of a text.
+func printedBodies(b []byte) []bodyChange {
+	var all []bodyChange
+	add := func(body string, cause Cause, sentence string) {
+		all = append(all, bodyChange{[]byte(body), cause, sentence})
 	}
 	var text string
 	if json.Unmarshal(b, &text) == nil {
-		if !yield(variant{a.body([]byte(text)), JSONString, "The body is a JSON string that holds the payload: it was encoded once more." + rawBytes}) {
-			return
-		}
+		add(text, JSONString, "The body is a JSON string that holds the payload: it was encoded once more.")
 	}
 	if quoted, err := json.Marshal(string(b)); err == nil {
-		if !yield(variant{a.body(quoted), JSONString, "The payload was sent as a JSON string, and was decoded once." + rawBytes}) {
-			return
-		}
+		add(string(quoted), JSONString, "The payload was sent as a JSON string, and was decoded once.")
 	}
-	for _, body := range forms(b) {
-		if !try(body, FormDecoded, "The form was decoded, or encoded again in another way (+ and %20, upper and lower case of %xx, order of fields).") {
-			return
-		}
+	trimmed := strings.TrimSpace(string(b))
+	if bare, ok := unquoted(strings.TrimPrefix(trimmed, "b")); ok {
+		add(bare, Quoted, "The body has quotes around it, as a log or a shell puts them: take the bytes themselves.")
+		const python = "The body was printed by a program (quotes around it, \\x and \\n inside), as Python shows bytes: take the bytes themselves."
+		add(unprinted(bare), Quoted, python)
 	}
-}
-
-type bodyChange struct {
-	body     []byte
-	sentence string
-}
-
-// charsets undoes the wrong choice of a character set.
-func charsets(b []byte) []bodyChange {
-	var all []bodyChange
-	if utf8.Valid(b) {
-		for name, table := range map[string]func(rune) (byte, bool){"Latin-1": toLatin1, "Windows-1252": toWindows1252} {
-			if body, ok := encodeAll(b, table); ok {
-				all = append(all, bodyChange{body, "The body is UTF-8 that was read as " + name + " and written again as UTF-8: every accent became two characters."})
-			}
-		}
-		if body := bytes.ReplaceAll(b, []byte("\u00a0"), []byte(" ")); !bytes.Equal(body, b) {
-			all = append(all, bodyChange{body, "Spaces of the body became no-break spaces, as when it is copied from a page."})
-		}
-		return all
+	if strings.Contains(trimmed, `\"`) {
+		add(strings.ReplaceAll(strings.ReplaceAll(trimmed, `\"`, `"`), `\\`, `\`), Quoted, `The quotes of the body were escaped with backslashes.`)
 	}
-	runes := make([]rune, len(b))
-	for i, c := range b {
-		runes[i] = rune(c)
+	if plain := html.UnescapeString(string(b)); plain != string(b) {
+		add(plain, HTMLEscaped, "The body was escaped for HTML (&amp;, &quot;).")
+		add(strings.ReplaceAll(string(b), "&amp;", "&"), HTMLEscaped, "The body was escaped for HTML (&amp;).")
 	}
-	all = append(all, bodyChange{[]byte(string(runes)), "The body was converted from UTF-8 to Latin-1."})
-	if len(b)%2 == 0 {
-		for _, little := range []bool{true, false} {
-			units := make([]uint16, len(b)/2)
-			for i := range units {
-				lo, hi := b[2*i], b[2*i+1]
-				if !little {
-					lo, hi = hi, lo
-				}
-				units[i] = uint16(lo) | uint16(hi)<<8
-			}
-			text := strings.TrimPrefix(string(utf16.Decode(units)), "\ufeff")
-			all = append(all, bodyChange{[]byte(text), "The body was converted from UTF-8 to UTF-16."})
-		}
-	}
+	add(html.EscapeString(string(b)), HTMLEscaped, "What was signed is escaped for HTML (&amp;), and was unescaped on its way.")
 	return all
 }
 
-func toLatin1(r rune) (byte, bool) { return byte(r), r < 0x100 }
-
-// windows1252 are the characters at 0x80 to 0x9f; 0 where there is none.
-var windows1252 = [32]rune{
-	0x20ac, 0, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017d, 0,
-	0, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0, 0x017e, 0x0178,
-}
-
-func toWindows1252(r rune) (byte, bool) {
-	if i := slices.Index(windows1252[:], r); i >= 0 && r != 0 {
-		return byte(0x80 + i), true
+// unquoted takes one pair of quotes away.
+func unquoted(s string) (string, bool) {
+	if len(s) < 2 || s[0] != s[len(s)-1] || strings.IndexByte("'\"`", s[0]) < 0 {
+		return "", false
 	}
-	return toLatin1(r)
+	return s[1 : len(s)-1], true
 }
 
-// encodeAll writes UTF-8 in another character set; ok is false if that changes
-// nothing or a character is not in it.
-func encodeAll(b []byte, table func(rune) (byte, bool)) ([]byte, bool) {
-	out := make([]byte, 0, len(b))
-	for _, r := range string(b) {
-		c, ok := table(r)
-		if !ok {
-			return nil, false
+// unprinted undoes the escapes of a printed text: \xNN, \n, \', \\.
+func unprinted(s string) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			out.WriteByte(s[i])
+			continue
 		}
-		out = append(out, c)
-	}
-	return out, len(out) != len(b)
-}
-
-// inflate undoes gzip and deflate.
-func inflate(b []byte) (body []byte, how string) {
-	var r io.Reader
-	var err error
-	switch {
-	case bytes.HasPrefix(b, []byte{0x1f, 0x8b}):
-		how = "gzip"
-		r, err = gzip.NewReader(bytes.NewReader(b))
-	case len(b) > 2 && b[0] == 0x78 && (uint(b[0])<<8|uint(b[1]))%31 == 0:
-		how = "deflate"
-		r, err = zlib.NewReader(bytes.NewReader(b))
-	default:
-		return nil, ""
-	}
-	if err != nil {
-		return nil, ""
-	}
-	body, err = io.ReadAll(io.LimitReader(r, maxInflated))
-	if err != nil {
-		return nil, ""
-	}
-	return body, how
-}
-
-func unbase64(b []byte) ([]byte, bool) {
-	text := string(bytes.TrimSpace(b))
-	if len(text) < 16 {
-		return nil, false
-	}
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		if body, err := enc.DecodeString(text); err == nil {
-			return body, true
+		i++
+		switch at := strings.IndexByte("nrt'\"\\", s[i]); {
+		case at >= 0:
+			out.WriteByte("\n\r\t'\"\\"[at])
+		case s[i] == 'x' && i+2 < len(s):
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				out.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+			out.WriteString(`\x`)
+		default:
+			out.WriteString(s[i-1 : i+1])
 		}
 	}
-	return nil, false
+	return out.String()
 }
 
-// forms are other ways to write a form. Fields keep their order where they can.
-func forms(b []byte) [][]byte {
-	text := string(b)
-	if !strings.Contains(text, "=") && !strings.Contains(text, "%") {
+// inside looks for the payload inside an envelope: the event of a serverless
+// platform or of a queue, a log entry.
+func inside(b []byte) []bodyChange {
+	n := parse(b)
+	if n == nil {
 		return nil
 	}
-	var all [][]byte
-	if decoded, err := url.QueryUnescape(text); err == nil {
-		all = append(all, []byte(decoded))
-	}
-	if decoded, err := url.PathUnescape(text); err == nil {
-		all = append(all, []byte(decoded))
-	}
-	if strings.Contains(text, "=") && !strings.ContainsAny(text, "{[") {
-		fields := strings.Split(text, "&")
-		for _, again := range []func(string) string{escapeForm, url.PathEscape, escapeLower} {
-			out := make([]string, len(fields))
-			for i, f := range fields {
-				name, value, _ := strings.Cut(f, "=")
-				out[i] = again(unescape(name)) + "=" + again(unescape(value))
+	const sentence = "The payload is wrapped in another document (the event of a serverless platform, a queue's message, a log entry): take it out as it is."
+	var all []bodyChange
+	var walk func(n *node, depth int)
+	walk = func(n *node, depth int) {
+		for _, kid := range n.kids {
+			if len(all) >= 64 {
+				return
 			}
-			all = append(all, []byte(strings.Join(out, "&")))
-		}
-		all = append(all, []byte(strings.ReplaceAll(text, "+", "%20")), []byte(strings.ReplaceAll(text, "%20", "+")),
-			[]byte(strings.ReplaceAll(text, " ", "+")))
-	}
-	return all
-}
-
-func escapeForm(s string) string { return url.QueryEscape(s) }
-
-// escapeLower is escapeForm with %xx in lower case.
-func escapeLower(s string) string {
-	b := []byte(url.QueryEscape(s))
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
-		}
-	}
-	return string(b)
-}
-
-func unescape(s string) string {
-	if u, err := url.QueryUnescape(s); err == nil {
-		return u
-	}
-	return s
-}
-
-// cutShort recognises a body or a header that ends too early.
-func cutShort(r signature.Request, why *signature.Error) (Cause, string, bool) {
-	if n, err := strconv.Atoi(strings.TrimSpace(first(r.Header, "Content-Length"))); err == nil && n > len(r.Body) {
-		return Truncated, fmt.Sprintf("The body is incomplete: it has %d bytes, and its Content-Length says %d.%s", len(r.Body), n, rawBytes), true
-	}
-	b := bytes.TrimSpace(r.Body)
-	if len(b) > 0 && (b[0] == '{' || b[0] == '[') && !json.Valid(b) {
-		var syntax *json.SyntaxError
-		if err := json.Unmarshal(b, new(any)); asSyntax(err, &syntax) && int(syntax.Offset) >= len(b) {
-			return Truncated, "The body is incomplete: its JSON ends in the middle." + rawBytes, true
-		}
-	}
-	if why.Reason == signature.Malformed {
-		for name, values := range r.Header {
-			for _, v := range values {
-				if carriesSignature(name) && oddDigest(v) {
-					return HeaderCut, "The signature in the header " + http.CanonicalHeaderKey(name) + " is incomplete: its length is not that of a digest. Something cuts long headers, or it was copied without its end.", true
+			var text string
+			switch {
+			case kid.kind == '"' && json.Unmarshal([]byte(kid.raw), &text) == nil && len(text) > 16:
+				all = append(all, bodyChange{[]byte(text), Wrapped, sentence})
+				if body, ok := unbase64([]byte(text)); ok {
+					all = append(all, bodyChange{body, Wrapped, sentence + " It is in base64 there."})
+				}
+			case kid.kind == '{' || kid.kind == '[':
+				all = append(all, bodyChange{b[kid.from:kid.to], Wrapped, sentence})
+				if depth < 3 {
+					walk(kid, depth+1)
 				}
 			}
 		}
 	}
-	return "", "", false
+	walk(n, 0)
+	return all
 }
 
 func first(h http.Header, name string) string {

@@ -36,12 +36,20 @@ const (
 	JSONKeyOrder   Cause = "json_key_order"  // JSON written again with its keys in another order
 	JSONEscapes    Cause = "json_escapes"    // JSON written again with other escapes
 	JSONNumbers    Cause = "json_numbers"    // JSON written again with other forms of numbers
+	JSONEmpty      Cause = "json_empty"      // JSON written again with [] for {}, or the reverse
 	JSONString     Cause = "json_string"     // the body was encoded as a JSON string
 	Charset        Cause = "charset"         // the body was decoded with the wrong character set
 	Compressed     Cause = "compressed"      // the body is still compressed
 	Base64Body     Cause = "base64_body"     // the body is still in base64
 	FormDecoded    Cause = "form_decoded"    // the form was decoded or encoded again
 	Truncated      Cause = "truncated"       // the body ends too early
+	ExtraBytes     Cause = "extra_bytes"     // the body has bytes too many at an end
+	NoBody         Cause = "no_body"         // the body is empty
+	Wrapped        Cause = "wrapped"         // the payload is inside another document
+	Quoted         Cause = "quoted"          // the body was printed: in quotes, or as a program's own notation
+	HTMLEscaped    Cause = "html_escaped"    // the body was escaped for HTML
+	Normalized     Cause = "normalized"      // accents were composed or decomposed
+	BodyChanged    Cause = "body_changed"    // the key is right, and the body is another
 	SecretQuotes   Cause = "secret_quotes"   // the secret has quotes around it
 	SecretSpace    Cause = "secret_space"    // the secret has a space or line break around it
 	SecretPrefix   Cause = "secret_prefix"   // the secret has a prefix too many or too few
@@ -58,8 +66,10 @@ const (
 	HeaderCut      Cause = "header_cut"      // its value is incomplete
 	HeaderEncoding Cause = "header_encoding" // hexadecimal where base64 is wanted, or the reverse
 	ClockSkew      Cause = "clock_skew"      // genuine, and too old or too new
+	SignedTime     Cause = "signed_time"     // the time in the header is not the one that was signed
 	URL            Cause = "url"             // the URL that is signed is another one
 	IDCase         Cause = "id_case"         // the id in the URL was changed to upper or lower case
+	SignedID       Cause = "signed_id"       // another id beside the body is signed than the one given
 	Unreadable     Cause = "unreadable"      // what is signed cannot be read at all
 )
 
@@ -127,22 +137,35 @@ type variant struct {
 	attempt
 	cause    Cause
 	sentence string
+
+	// describe finds out cause and sentence of what did verify, where that costs
+	// too much to do for every attempt.
+	describe func() (Cause, string)
 }
+
+// maxBytes bounds the work beside Attempts: how many bytes are written and signed.
+const maxBytes = 100 << 20
 
 // search asks the scheme until it has asked enough.
 type search struct {
 	in    Input
+	kind  kind
 	left  int
+	bytes int // that may still be signed
 	asked int
 }
+
+// more reports whether there is work left to spend.
+func (s *search) more() bool { return s.left > 0 && s.bytes > 0 }
 
 // ask reports whether an attempt verifies. A delivery that is genuine and of
 // another time is genuine.
 func (s *search) ask(a attempt) bool {
-	if s.left <= 0 {
+	if !s.more() {
 		return false
 	}
 	s.left--
+	s.bytes -= len(a.request.Body) + s.kind.cost()
 	s.asked++
 	switch signature.ReasonOf(s.in.Scheme.Verify(a.request, a.secrets, a.now)) {
 	case "", signature.Stale, signature.Future:
@@ -156,7 +179,7 @@ func Diagnose(in Input) Finding {
 	if in.Attempts <= 0 {
 		in.Attempts = 20000
 	}
-	s := &search{in: in, left: in.Attempts}
+	s := &search{in: in, kind: kindOf(in.Scheme.Name), left: in.Attempts, bytes: maxBytes}
 	f := s.find()
 	f.Attempts = s.asked
 	return f
@@ -181,42 +204,64 @@ func (s *search) find() Finding {
 	}
 
 	// From what is most often to blame to what costs most to try.
-	for _, variants := range []func(*search, attempt, func(variant) bool){
-		headers, secrets, urls, ids, bodies, documents,
-	} {
-		var found *variant
-		variants(s, whole, func(v variant) bool {
-			if s.ask(v.attempt) {
-				found = &v
-				return false
-			}
-			return s.left > 0
-		})
-		if found != nil {
+	stages := []stage{headers, times, secrets, urls, ids}
+	switch {
+	case s.kind.token:
+		stages = []stage{headers, secrets}
+	case s.kind.query:
+		stages = append(stages, drift)
+	case s.kind.fields:
+		stages = append(stages, bodies, fields, drift)
+	default:
+		stages = append(stages, bodies, respelled, drift, lost, rewritten)
+	}
+	for _, variants := range stages {
+		if found := s.first(variants, whole); found != nil {
 			f.Cause, f.Sentence, f.Proved = found.cause, found.sentence, true
 			return f
 		}
 	}
 	// Two at once: a header or secret that was mended, and then the body.
-	for _, first := range []func(*search, attempt, func(variant) bool){headers, secrets, urls} {
-		var found *variant
-		first(s, whole, func(v variant) bool {
-			bodies(s, v.attempt, func(w variant) bool {
-				if s.ask(w.attempt) {
-					found = &variant{cause: v.cause, sentence: v.sentence + " And then: " + w.sentence}
-					return false
-				}
-				return s.left > 0
-			})
-			return found == nil && s.left > 0
-		})
-		if found != nil {
+	for _, one := range []stage{headers, secrets, urls} {
+		if s.kind.token {
+			break
+		}
+		if found := s.both(one, whole); found != nil {
 			f.Cause, f.Sentence, f.Proved = found.cause, found.sentence, true
 			return f
 		}
 	}
 	f.Cause, f.Sentence = s.remains(why)
 	return f
+}
+
+// stage hands the ways to undo one kind of thing to yield, until that is false.
+type stage func(s *search, a attempt, yield func(variant) bool)
+
+// first is the first variant of a stage that verifies, nil if there is none.
+func (s *search) first(variants stage, a attempt) (found *variant) {
+	variants(s, a, func(v variant) bool {
+		if s.ask(v.attempt) {
+			if v.describe != nil {
+				v.cause, v.sentence = v.describe()
+			}
+			found = &v
+			return false
+		}
+		return s.more()
+	})
+	return found
+}
+
+// both is first for a stage and then the bodies.
+func (s *search) both(one stage, a attempt) (found *variant) {
+	one(s, a, func(v variant) bool {
+		if w := s.first(bodies, v.attempt); w != nil {
+			found = &variant{cause: v.cause, sentence: v.sentence + " And then: " + w.sentence}
+		}
+		return found == nil && s.more()
+	})
+	return found
 }
 
 // skewSentence is about a genuine signature of another time.
@@ -230,34 +275,7 @@ func skewSentence(e *signature.Error) string {
 		-seconds, int64(e.Tolerance/time.Second))
 }
 
-// remains says what is left when nothing that was undone made it fit.
-func (s *search) remains(why *signature.Error) (Cause, string) {
-	switch why.Reason {
-	case signature.NoSecret:
-		return BadSecret, "There is no secret to verify with: configure the one that the gateway shows for this endpoint."
-	case signature.BadSecret:
-		return BadSecret, "The secret cannot be one of this gateway: " + why.Detail + "."
-	case signature.Missing:
-		return HeaderMissing, "The signature is not there (" + why.Detail + "): the sender is not the gateway, the gateway has no secret configured for this endpoint, or a proxy takes the header away."
-	case signature.Ambiguous:
-		return HeaderTwice, "The signature can be read in two ways (" + why.Detail + "): something between the gateway and here repeats a header or a field."
-	}
-	if cause, sentence, ok := cutShort(s.in.Request, why); ok {
-		return cause, sentence
-	}
-	if why.Reason == signature.Malformed {
-		return Unreadable, "What is signed cannot be read (" + why.Detail + "): the header or the body was changed on its way, or it is not from this gateway."
-	}
-	if sorted(s.in.Request.Body) {
-		return JSONKeyOrder, "Nothing fits, and all keys of the JSON are in alphabetical order, which hardly any sender does: a framework parsed it and wrote it again. Verify the raw bytes of the request."
-	}
-	if looksRewritten(s.in.Request.Body) {
-		return JSONSpacing, "Nothing fits, and the JSON looks as if it had been parsed and written again. Verify the raw bytes of the request."
-	}
-	return WrongSecret, "Nothing that was tried makes it fit: the secret is another endpoint's, was rolled, or is of the other mode; or the body was changed in a way that cannot be undone. Compare the secret with the one that the gateway shows for exactly this endpoint."
-}
-
-// with returns a copy of the request with another header.
+// withHeader returns a copy of the request with another header.
 func withHeader(r signature.Request, change func(http.Header)) signature.Request {
 	r.Header = r.Header.Clone()
 	if r.Header == nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // node is one JSON value. Scalars keep the text they have; keys keep their order.
@@ -15,6 +14,8 @@ type node struct {
 	raw  string
 	keys []string // raw, of an object
 	kids []*node
+
+	from, to int // where it stands
 }
 
 // maxNodes bounds what is read of a body.
@@ -53,11 +54,12 @@ func (p *parser) value() *node {
 		return &node{}
 	}
 	p.skip()
+	from := p.at
 	switch c := p.text[p.at]; c {
 	case '"':
-		return &node{kind: '"', raw: p.str()}
+		return &node{kind: '"', raw: p.str(), from: from, to: p.at}
 	case '{', '[':
-		n := &node{kind: c}
+		n := &node{kind: c, from: from}
 		p.at++
 		for p.skip(); p.at < len(p.text) && p.text[p.at] != '}' && p.text[p.at] != ']'; p.skip() {
 			if p.text[p.at] == ',' {
@@ -72,13 +74,13 @@ func (p *parser) value() *node {
 			n.kids = append(n.kids, p.value())
 		}
 		p.at++
+		n.to = min(p.at, len(p.text))
 		return n
 	default:
-		from := p.at
 		for p.at < len(p.text) && strings.IndexByte(",]} \t\r\n", p.text[p.at]) < 0 {
 			p.at++
 		}
-		return &node{raw: string(p.text[from:p.at])}
+		return &node{raw: string(p.text[from:p.at]), from: from, to: p.at}
 	}
 }
 
@@ -99,56 +101,68 @@ type style struct {
 	comma  string // between elements on one line
 	colon  string
 	indent string // one level; "": all on one line
+	lists  bool   // elements of arrays stay on one line, in spaced brackets
 }
 
 // styles are those of the common libraries.
 var styles = []style{
-	{"without spaces, as JSON.stringify and Go write it", ",", ":", ""},
-	{"with a space after commas and colons, as Python writes it", ", ", ": ", ""},
-	{"with a space after colons", ",", ": ", ""},
-	{"indented by two spaces", ",", ": ", "  "},
-	{"indented by four spaces, as PHP writes it", ",", ": ", "    "},
-	{"indented by tabs", ",", ": ", "\t"},
-	{"indented by two spaces with spaces around colons, as Jackson writes it", ",", " : ", "  "},
-	{"indented by three spaces", ",", ": ", "   "},
+	{"without spaces, as JSON.stringify and Go write it", ",", ":", "", false},
+	{"with a space after commas and colons, as Python writes it", ", ", ": ", "", false},
+	{"with a space after colons", ",", ": ", "", false},
+	{"indented by two spaces", ",", ": ", "  ", false},
+	{"indented by four spaces, as PHP writes it", ",", ": ", "    ", false},
+	{"indented by tabs", ",", ": ", "\t", false},
+	{"indented by two spaces with spaces around colons, as Jackson writes it", ", ", " : ", "  ", true},
+	{"indented by two spaces with spaces around colons", ",", " : ", "  ", false},
+	{"indented by three spaces", ",", ": ", "   ", false},
+	{"with a space after commas", ", ", ":", "", false},
 }
 
 // write writes a document in a style, with its strings and numbers rewritten.
 func (n *node) write(st style, text, number func(string) string) []byte {
 	var b bytes.Buffer
-	n.to(&b, st, text, number, "\n")
+	n.put(&b, st, text, number, "\n")
 	return b.Bytes()
 }
 
-func (n *node) to(b *bytes.Buffer, st style, text, number func(string) string, line string) {
+func (n *node) put(b *bytes.Buffer, st style, text, number func(string) string, line string) {
 	switch n.kind {
 	case '"':
 		b.WriteString(text(n.raw))
 	case 0:
 		b.WriteString(number(n.raw))
 	default:
-		closing := byte('}')
-		if n.kind == '[' {
-			closing = ']'
+		if len(n.kids) == 0 {
+			b.WriteByte(n.kind)
+			if st.lists {
+				b.WriteByte(' ')
+			}
+			b.WriteByte(n.kind + 2)
+			return
+		}
+		inner, before, after := line+st.indent, line+st.indent, line
+		comma := st.comma
+		switch {
+		case st.indent == "":
+			before, after = "", ""
+		case st.lists && n.kind == '[':
+			inner, before, after = line, " ", " "
+		default:
+			comma = strings.TrimRight(st.comma, " ") + before
 		}
 		b.WriteByte(n.kind)
-		inner := line + st.indent
+		b.WriteString(before)
 		for i, kid := range n.kids {
 			if i > 0 {
-				b.WriteString(st.comma)
-			}
-			if st.indent != "" {
-				b.WriteString(inner)
+				b.WriteString(comma)
 			}
 			if n.kind == '{' {
 				b.WriteString(text(n.keys[i]) + st.colon)
 			}
-			kid.to(b, st, text, number, inner)
+			kid.put(b, st, text, number, inner)
 		}
-		if st.indent != "" && len(n.kids) > 0 {
-			b.WriteString(line)
-		}
-		b.WriteByte(closing)
+		b.WriteString(after)
+		b.WriteByte(n.kind + 2) // } and ] stand two behind { and [
 	}
 }
 
@@ -167,6 +181,13 @@ var escapes = []struct {
 	{`<, > and & as \u003c, as Go writes it`, func(raw string) string { return escape(raw, false, false, "<>&") }},
 	{`<, > and & as \u003C`, func(raw string) string { return escape(raw, false, true, "<>&") }},
 	{`accents, <, > and & as \u003C, as .NET writes it`, func(raw string) string { return escape(raw, true, true, "<>&'+") }},
+	{`accents and <, > and & as \u003c`, func(raw string) string { return escape(raw, true, false, "<>&") }},
+	{`accents and <, > and & as \u003c and slashes as \/`, func(raw string) string { return escape(raw, true, false, "<>&/") }},
+	{`accents and <, > and & as \u003C`, func(raw string) string { return escape(raw, true, true, "<>&") }},
+	{`<, > and & as \u003c and slashes as \/`, func(raw string) string { return escape(raw, false, false, "<>&/") }},
+	{`', ", <, > and & as \u0027, as Rails and PHP can write it`, func(raw string) string { return escape(raw, false, false, "<>&'") }},
+	{`" as \u0022, as .NET writes it`, func(raw string) string { return strings.ReplaceAll(escape(raw, true, true, "<>&'+`"), `\"`, `\u0022`) }},
+	{`line separators (U+2028) escaped`, func(raw string) string { return escape(raw, false, false, "\u2028\u2029") }},
 }
 
 // escape writes a JSON string again: ascii escapes everything beyond ASCII, upper
@@ -231,62 +252,24 @@ func inPlace(b []byte, text func(string) string) []byte {
 	return out
 }
 
-// reorder puts the keys of n in the order that like has; keys that like does not
-// know come last, in the order they have.
-func (n *node) reorder(like *node) *node {
-	if like == nil || n.kind != like.kind || n.kind != '{' && n.kind != '[' {
-		return n
-	}
-	out := &node{kind: n.kind, raw: n.raw}
-	if n.kind == '[' {
-		for i, kid := range n.kids {
-			if len(like.kids) > 0 {
-				kid = kid.reorder(like.kids[min(i, len(like.kids)-1)])
-			}
-			out.kids = append(out.kids, kid)
-		}
-		return out
-	}
-	take := func(i int, l *node) {
-		out.keys, out.kids = append(out.keys, n.keys[i]), append(out.kids, n.kids[i].reorder(l))
-	}
-	for j, key := range like.keys {
-		if i := slices.Index(n.keys, key); i >= 0 {
-			take(i, like.kids[j])
-		}
-	}
-	for i, key := range n.keys {
-		if !slices.Contains(like.keys, key) {
-			take(i, nil)
-		}
-	}
-	return out
-}
-
 // sorted reports whether every object of a document with at least four keys in
 // all has its keys in alphabetical order.
-func sorted(b []byte) bool {
-	n := parse(b)
-	if n == nil {
-		return false
-	}
-	keys := 0
+func sorted(n *node) bool {
+	keys, objects := 0, 0
 	var walk func(*node) bool
 	walk = func(n *node) bool {
 		keys += len(n.keys)
+		if len(n.keys) > 1 {
+			objects++
+		}
 		return slices.IsSorted(n.keys) && !slices.ContainsFunc(n.kids, func(k *node) bool { return !walk(k) })
 	}
-	return walk(n) && keys >= 4 && len(n.keys) > 1
+	return walk(n) && keys >= 4 && objects > 0 && (len(n.keys) > 2 || objects > 1)
 }
 
-// looksRewritten reports whether a document has a space after every comma and
-// colon: what Python's json writes, and no gateway sends.
-func looksRewritten(b []byte) bool {
+// spacedOut reports whether a document has a space after every comma and colon, as
+// Python's json writes it.
+func spacedOut(b []byte) bool {
 	n := parse(b)
-	return n != nil && len(n.keys) > 1 && bytes.Equal(bytes.TrimSpace(b), n.write(styles[1], same, same)) && utf8.Valid(b)
-}
-
-// sortBy sorts indices by the names that they lead to.
-func sortBy(order []int, names []string) {
-	slices.SortFunc(order, func(i, j int) int { return strings.Compare(names[i], names[j]) })
+	return n != nil && len(n.keys) > 1 && bytes.Equal(bytes.TrimSpace(b), n.write(styles[1], same, same))
 }

@@ -30,7 +30,7 @@ func headers(_ *search, a attempt, yield func(variant) bool) {
 	try := func(change func(http.Header), cause Cause, sentence string) bool {
 		v := a
 		v.request = withHeader(a.request, change)
-		return yield(variant{v, cause, sentence})
+		return yield(variant{attempt: v, cause: cause, sentence: sentence})
 	}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if !carriesSignature(name) {
@@ -62,17 +62,26 @@ func headers(_ *search, a attempt, yield func(variant) bool) {
 		}
 	}
 	// All names at once, where several headers are needed.
-	renamed := http.Header{}
-	for name, values := range h {
-		if other := otherNames(name); len(other) > 0 {
-			renamed[http.CanonicalHeaderKey(other[0])] = values
-		} else {
-			renamed[name] = values
+	for i := range len(renames) + 1 {
+		renamed := http.Header{}
+		for name, values := range h {
+			other := strings.ReplaceAll(strings.ToLower(name), "_", "-")
+			if i < len(renames) {
+				other = strings.TrimPrefix(other, renames[i])
+			} else {
+				other = "x-" + other
+			}
+			renamed[http.CanonicalHeaderKey(other)] = values
+		}
+		if !try(func(h http.Header) { clear(h); maps.Copy(h, renamed) }, HeaderName,
+			"The headers have other names than the gateway sends (underscores or HTTP_ for dashes, a prefix too many): pass them on under their names.") {
+			return
 		}
 	}
-	_ = try(func(h http.Header) { clear(h); maps.Copy(h, renamed) }, HeaderName,
-		"The headers have other names than the gateway sends (underscores or HTTP_ for dashes): pass them on under their names.")
 }
+
+// renames are what is put in front of the names of headers.
+var renames = []string{"http-", "x-forwarded-", "x-original-", "x-amzn-remapped-", "redirect-http-", "x-"}
 
 // once returns the values of a header that was repeated, on lines of its own or
 // joined by a comma. A comma may belong to the value, so all cuts are tried.
@@ -105,6 +114,10 @@ func valueChanges(v string) []valueChange {
 		{strings.Join(strings.Fields(v), ""), "has spaces inside: it was wrapped, or copied with them. Pass it on as it came.", HeaderFolded},
 		{strings.TrimSpace(v), "has space around its value: pass it on as it came.", HeaderFolded},
 		{strings.Trim(v, `"'`), "has quotes around its value: pass it on as it came.", HeaderQuoted},
+		{strings.Trim(v, `[]"' `), "has brackets around its value: it was printed as a list (some frameworks keep all values of a header). Pass on the value alone.", HeaderQuoted},
+		{strings.Trim(v, "\ufeff\u200b\u00a0;, \t\r\n"), "has a character around its value that does not belong to it: pass it on as it came.", HeaderQuoted},
+		{strings.ToLower(v), "was changed to upper case: pass it on as it came.", HeaderEncoding},
+		{strings.Join(strings.FieldsFunc(v, func(r rune) bool { return r == '\u00a0' || r == '\u200b' || r == '\u00ad' }), ""), "has invisible characters inside: it was copied with them. Pass it on as it came.", HeaderQuoted},
 		{html.UnescapeString(v), "was escaped for HTML: pass it on as it came.", HeaderQuoted},
 		{strings.ReplaceAll(v, " ", "+"), "has spaces where + belongs: its base64 was decoded as a form.", HeaderQuoted},
 		{strings.ReplaceAll(strings.ReplaceAll(v, "-", "+"), "_", "/"), "is in base64 for URLs: pass it on as it came.", HeaderEncoding},
@@ -124,7 +137,7 @@ func valueChanges(v string) []valueChange {
 				"has the signature in hexadecimal, and this gateway sends base64: something encoded it again, or the digest is compared in the wrong form.", HeaderEncoding})
 		}
 	}
-	for _, at := range bases.FindAllStringIndex(v, 4) {
+	for _, at := range baseParts(v) {
 		text := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(v[at[0]:at[1]], "="))
 		if b, err := base64.RawStdEncoding.DecodeString(text); err == nil && len(b) >= 16 {
 			all = append(all, valueChange{v[:at[0]] + hex.EncodeToString(b) + v[at[1]:],
@@ -132,6 +145,21 @@ func valueChanges(v string) []valueChange {
 				valueChange{v[:at[0]] + base64.StdEncoding.EncodeToString(b) + v[at[1]:], "lost the padding of its base64, or is in base64 for URLs: pass it on as it came.", HeaderEncoding})
 			if inner := string(b); printable(inner) {
 				all = append(all, valueChange{v[:at[0]] + inner + v[at[1]:], "was encoded in base64 once more: decode it.", HeaderEncoding})
+			}
+		}
+	}
+	return all
+}
+
+// baseParts are where base64 may stand in a value. A slash may be part of it, or end
+// what is in front of it.
+func baseParts(v string) [][]int {
+	var all [][]int
+	for _, at := range bases.FindAllStringIndex(v, 4) {
+		all = append(all, at)
+		for i := at[0]; i < min(at[0]+16, at[1]-20); i++ {
+			if v[i] == '/' {
+				all = append(all, []int{i + 1, at[1]})
 			}
 		}
 	}
@@ -150,7 +178,7 @@ func otherNames(name string) []string {
 		n = strings.ReplaceAll(n, "_", "-")
 		all = append(all, n)
 	}
-	for _, p := range []string{"http-", "x-forwarded-", "x-original-", "x-amzn-remapped-", "x-", "redirect-http-"} {
+	for _, p := range renames {
 		if rest, ok := strings.CutPrefix(n, p); ok {
 			all = append([]string{rest}, all...)
 		}
@@ -161,13 +189,25 @@ func otherNames(name string) []string {
 	return all
 }
 
-// oddDigest reports whether a value holds what looks like a digest of a length
-// that no digest has.
-func oddDigest(v string) bool {
-	for _, h := range hexes.FindAllString(v, 4) {
-		if !slices.Contains([]int{32, 40, 64, 128}, len(h)) {
-			return true
-		}
+// sizes are the lengths of digests and signatures, in bytes: HMAC with MD5 to
+// SHA-512, Ed25519 and P-256, RSA from 1024 to 8192 bits.
+var (
+	digestSizes = []int{16, 20, 32, 48, 64}
+	publicSizes = []int{64, 128, 256, 384, 512, 1024}
+)
+
+// oddDigest reports whether what looks like a digest in a value is shorter than one
+// by its length.
+func oddDigest(v string, public bool) bool {
+	sizes := digestSizes
+	if public {
+		sizes = publicSizes
 	}
-	return false
+	if all := hexes.FindAllString(v, 4); len(all) > 0 {
+		return slices.ContainsFunc(all, func(h string) bool { return len(h)%2 != 0 || !slices.Contains(sizes, len(h)/2) })
+	}
+	return slices.ContainsFunc(bases.FindAllString(v, 4), func(text string) bool {
+		text = strings.TrimRight(text, "=")
+		return len(text)%4 == 1 || !slices.Contains(sizes, len(text)*3/4)
+	})
 }
