@@ -122,13 +122,30 @@ func (e *env) run(ctx context.Context, args []string) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(joinSecrets(args))
 	if err != nil {
 		fmt.Fprintf(e.stderr, "paidonce: %s; see %s --help\n", err, helpFor(err))
 		return exitUsage
 	}
 	e.config = cli.Config
 	return e.report(parsed.Run())
+}
+
+// joinSecrets writes "--secret VALUE" as "--secret=VALUE" where the value begins with
+// a hyphen, as keys in PEM do: the parser takes it for a flag else, and shows it.
+func joinSecrets(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if arg := args[i]; (arg == "--secret" || arg == "--other") && i+1 < len(args) {
+			if next := args[i+1]; strings.HasPrefix(next, "-----") || len(next) > 2 && next[0] == '-' && next[1] != '-' {
+				out = append(out, arg+"="+next)
+				i++
+				continue
+			}
+		}
+		out = append(out, args[i])
+	}
+	return out
 }
 
 // helpFor is the command whose help tells more about an error of the parser.

@@ -20,17 +20,17 @@ import (
 type verifyCmd struct {
 	Request string `arg:"" optional:"" placeholder:"FILE" help:"The request as it was written down: a raw HTTP dump, curl -v, a curl command or a HAR file; - is stdin."`
 
-	Source  string            `placeholder:"ID" help:"Take gateway, secrets and URL from this source of the configuration, and try the secrets of its others too."`
-	Gateway string            `placeholder:"NAME" help:"The gateway (paidonce gateways lists them), or the name of a scheme that others use too: svix, lithic, wise."`
-	Secret  []string          `sep:"none" placeholder:"SECRET" help:"A secret to verify with; $$NAME is read from the environment, file:PATH from a file. Repeatable."`
-	Other   map[string]string `mapsep:"none" placeholder:"LABEL=SECRET" help:"A secret that may have signed it by mistake (the one before, that of test mode). Repeatable."`
-	Mode    string            `enum:",live,test" default:"" placeholder:"MODE" help:"The mode of the secrets, live or test."`
-	Header  []string          `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"A header, instead of or beside those of the request. Repeatable."`
-	Headers string            `placeholder:"FILE" help:"Headers, one NAME: VALUE a line."`
-	Body    string            `placeholder:"FILE" help:"The body, byte for byte; - is stdin."`
-	URL     string            `name:"url" placeholder:"URL" help:"The endpoint's URL as it is configured at the gateway, where that is signed; its query, where that is."`
-	At      time.Time         `placeholder:"TIME" help:"Check it as of that time (RFC 3339). Default: now."`
-	JSON    bool              `help:"Print JSON."`
+	Source  string    `placeholder:"ID" help:"Take gateway, secrets and URL from this source of the configuration, and try the secrets of its others too."`
+	Gateway string    `placeholder:"NAME" help:"The gateway (paidonce gateways lists them), or the name of a scheme that others use too: svix, lithic, wise."`
+	Secret  []string  `sep:"none" placeholder:"SECRET" help:"A secret to verify with; $$NAME is read from the environment, file:PATH from a file. Repeatable."`
+	Other   []string  `sep:"none" placeholder:"LABEL=SECRET" help:"A secret that may have signed it by mistake (the one before, that of test mode). Repeatable."`
+	Mode    string    `enum:",live,test" default:"" placeholder:"MODE" help:"The mode of the secrets, live or test."`
+	Header  []string  `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"A header, instead of or beside those of the request. Repeatable."`
+	Headers string    `placeholder:"FILE" help:"Headers, one NAME: VALUE a line."`
+	Body    string    `placeholder:"FILE" help:"The body, byte for byte; - is stdin."`
+	URL     string    `name:"url" placeholder:"URL" help:"The endpoint's URL as it is configured at the gateway, where that is signed; its query, where that is."`
+	At      time.Time `placeholder:"TIME" help:"Check it as of that time (RFC 3339). Default: now."`
+	JSON    bool      `help:"Print JSON."`
 }
 
 // Help is the text below the flags.
@@ -51,6 +51,9 @@ func (c verifyCmd) Run(e *env) error {
 		return err
 	}
 	if len(in.Secrets) == 0 && len(in.Others) == 0 {
+		if in.Scheme.Name == "paypal" {
+			return usage("verify needs the webhook id and the certificate that Paypal-Cert-Url names: --secret WEBHOOK_ID:PEM (the receiver fetches it; this command asks nobody)")
+		}
 		return usage("verify needs a secret: --secret or --source")
 	}
 	f := diagnose.Diagnose(in)
@@ -110,7 +113,7 @@ func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, err 
 		Method: r.Method, URL: source.PublicURL, Path: r.Path(), Query: r.Query(), Header: r.Header, Body: r.Body, Tolerance: source.Tolerance,
 	}
 	if c.URL != "" {
-		in.Request.URL = c.URL
+		in.Request.URL, in.Request.Path = c.URL, (capture.Request{URL: c.URL}).Path()
 		if q := (capture.Request{URL: c.URL}).Query(); q != "" {
 			in.Request.Query = q
 		}
@@ -154,8 +157,13 @@ func (c verifyCmd) secrets(e *env, in *diagnose.Input) error {
 		}
 		in.Secrets = append(in.Secrets, secret)
 	}
-	for _, label := range slices.Sorted(maps.Keys(c.Other)) {
-		secret, err := e.secret(c.Other[label])
+	for i, text := range c.Other {
+		// A secret without a label may end with the padding of base64.
+		label, text, ok := strings.Cut(text, "=")
+		if strings.Trim(text, "=") == "" || !ok {
+			label, text = "the "+ordinal(i)+" --other", c.Other[i]
+		}
+		secret, err := e.secret(text)
 		if err != nil {
 			return err
 		}
@@ -165,6 +173,14 @@ func (c verifyCmd) secrets(e *env, in *diagnose.Input) error {
 		in.Mode = c.Mode
 	}
 	return nil
+}
+
+// ordinal is "first" for 0.
+func ordinal(i int) string {
+	if names := []string{"first", "second", "third", "fourth", "fifth"}; i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%dth", i+1)
 }
 
 // modeIn reads the mode off a label that a person chose.

@@ -21,7 +21,7 @@ func bodies(_ *search, a attempt, yield func(variant) bool) {
 	try := func(c bodyChange) bool {
 		return bytes.Equal(c.body, b) || yield(variant{attempt: a.body(c.body), cause: c.cause, sentence: c.sentence + rawBytes})
 	}
-	for _, changes := range []func([]byte) []bodyChange{ends, charsets, packed, printedBodies, inside} {
+	for _, changes := range []func([]byte) []bodyChange{ends, charsets, packed, printedBodies, extra, inside} {
 		for _, c := range changes(b) {
 			if !try(c) {
 				return
@@ -70,6 +70,12 @@ func ends(b []byte) []bodyChange {
 			bodyChange{slices.Concat([]byte(s), b), Whitespace, "Space around the body was lost: something trims it."})
 	}
 	all = append(all, bodyChange{slices.Concat([]byte("\n"), b), Whitespace, "A line break in front of the body was lost: something trims it."})
+	return all
+}
+
+// extra undoes bytes at the ends of a body that were added or lost.
+func extra(b []byte) []bodyChange {
+	var all []bodyChange
 	for _, s := range []string{"}", "]", `"`, ")", "}}", "]}", `"}`, "}]}", "}}}"} {
 		all = append(all, bodyChange{slices.Concat(b, []byte(s)), Truncated, "The body is incomplete: its last " + amount(len(s)) + " missing."})
 	}
@@ -121,7 +127,7 @@ func printedBodies(b []byte) []bodyChange {
 	}
 	var text string
 	if json.Unmarshal(b, &text) == nil {
-		add(text, JSONString, "The body is a JSON string that holds the payload: it was encoded once more.")
+		add(text, JSONString, "The body is a JSON string that holds the payload, in quotes: it was encoded once more.")
 	}
 	if quoted, err := json.Marshal(string(b)); err == nil {
 		add(string(quoted), JSONString, "The payload was sent as a JSON string, and was decoded once.")

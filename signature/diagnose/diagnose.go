@@ -191,7 +191,7 @@ func (s *search) find() Finding {
 	s.asked, s.left = 1, s.left-1
 	err := in.Scheme.Verify(whole.request, whole.secrets, whole.now)
 	if err == nil {
-		return Finding{Verified: true, Proved: true, Sentence: "The signature verifies."}
+		return Finding{Verified: true, Proved: true, Sentence: s.verified()}
 	}
 	var why *signature.Error
 	if !errors.As(err, &why) {

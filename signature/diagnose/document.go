@@ -18,8 +18,12 @@ type node struct {
 	from, to int // where it stands
 }
 
-// maxNodes bounds what is read of a body.
-const maxNodes = 20000
+// What is read of a body is bounded: a deep one costs its depth in every line when
+// it is indented.
+const (
+	maxNodes = 20000
+	maxDepth = 128
+)
 
 // parse reads a JSON document; nil if it is none, or too big to be tried.
 func parse(b []byte) *node {
@@ -28,7 +32,7 @@ func parse(b []byte) *node {
 	}
 	p := &parser{text: b}
 	n := p.value()
-	if p.count > maxNodes {
+	if p.count > maxNodes || p.deep {
 		return nil
 	}
 	return n
@@ -39,6 +43,8 @@ type parser struct {
 	text  []byte
 	at    int
 	count int
+	depth int
+	deep  bool
 }
 
 func (p *parser) skip() {
@@ -49,7 +55,9 @@ func (p *parser) skip() {
 
 func (p *parser) value() *node {
 	p.count++
-	if p.count > maxNodes {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.deep = p.deep || p.depth > maxDepth; p.deep || p.count > maxNodes {
 		p.at = len(p.text)
 		return &node{}
 	}

@@ -58,6 +58,11 @@ func jsonFields(a attempt, yield func(variant) bool) {
 			}
 		case m.kind == 0:
 			ok = try(m, `"`+m.raw+`"`, JSONNumbers, words)
+		case len(m.raw) > 26 && len(m.raw) < 1024:
+			for _, c := range valueChanges(plain(m.raw)) {
+				quoted := `"` + c.value + `"`
+				ok = ok && (!json.Valid([]byte(quoted)) || try(m, quoted, c.cause, "The signature in the body "+c.sentence))
+			}
 		default:
 			ok = try(m, strings.Trim(m.raw, `"`), JSONNumbers, words) && try(m, upperValue(m.raw), JSONNumbers, words) && try(m, strings.ToLower(m.raw), JSONNumbers, words) &&
 				try(m, `"`+strings.TrimSpace(plain(m.raw))+`"`, Whitespace, space) &&
@@ -139,9 +144,9 @@ func field(name string) string {
 
 func formValue(text, name string, try func(text string, cause Cause, sentence string) bool) bool {
 	shown := "The field " + field(name) + " "
-	if !try(strings.ReplaceAll(text, " ", "+"), FormDecoded, shown+"has spaces where + belongs: the form was decoded twice, or its base64 was not escaped. Pass the form on as it came.") ||
+	if !try(strings.ReplaceAll(text, "\r\n", "\n"), LineEnds, shown+"has its line ends changed from LF to CRLF: pass the form on as it came.") ||
+		!try(strings.ReplaceAll(text, " ", "+"), FormDecoded, shown+"has spaces where + belongs: the form was decoded twice, or its base64 was not escaped. Pass the form on as it came.") ||
 		!try(strings.TrimSpace(text), Whitespace, shown+"has space or a line break around its value: pass the form on as it came.") ||
-		!try(strings.ReplaceAll(text, "\r\n", "\n"), LineEnds, shown+"has its line ends changed from LF to CRLF: pass the form on as it came.") ||
 		!try(strings.ReplaceAll(strings.ReplaceAll(text, "-", "+"), "_", "/"), HeaderEncoding, shown+"is in base64 for URLs, and what was signed is not: pass it on as it came.") ||
 		!try(strings.ReplaceAll(strings.ReplaceAll(text, "+", "-"), "/", "_"), HeaderEncoding, shown+"is in standard base64, and what was signed is for URLs: pass it on as it came.") ||
 		!try(strings.TrimRight(text, "="), HeaderEncoding, shown+"has padding in its base64 that was not signed: pass it on as it came.") ||
@@ -157,8 +162,24 @@ func formValue(text, name string, try func(text string, cause Cause, sentence st
 	if text != "" && len(text) <= 64 && (!try(strings.ToUpper(text), FormDecoded, shown+"was changed to lower case: pass it on as it came.") || !try(strings.ToLower(text), FormDecoded, shown+"was changed to upper case: pass it on as it came.")) {
 		return false
 	}
-	if len(text) < 40 {
+	if text != "" && (text[0] == '{' || text[0] == '<') {
+		const decoded = "was decoded from base64: what is signed is its base64 text. Pass the form on as it came."
+		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+			encoded := enc.EncodeToString([]byte(text))
+			if !try(encoded, Base64Body, shown+decoded) || !try(brokenAt(encoded, 60), Base64Body, shown+decoded) {
+				return false
+			}
+		}
+	}
+	if len(text) < 24 {
 		return true
+	}
+	if len(text) < 1024 {
+		for _, c := range valueChanges(text) {
+			if !try(c.value, c.cause, shown+c.sentence) {
+				return false
+			}
+		}
 	}
 	joined := strings.Join(strings.Fields(text), "")
 	for _, width := range []int{60, 64, 76, len(joined)} {
@@ -167,14 +188,7 @@ func formValue(text, name string, try func(text string, cause Cause, sentence st
 		}
 	}
 	inner := []byte(text)
-	const decoded = "was decoded from base64: what is signed is its base64 text. Pass the form on as it came."
-	if text[0] == '{' || text[0] == '<' {
-		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
-			if !try(enc.EncodeToString(inner), Base64Body, shown+decoded) || !try(brokenAt(enc.EncodeToString(inner), 60), Base64Body, shown+decoded) {
-				return false
-			}
-		}
-	} else if raw, ok := unbase64([]byte(joined)); ok {
+	if raw, ok := unbase64([]byte(joined)); ok {
 		inner = raw
 	}
 	return innerJSON(inner, try, shown)

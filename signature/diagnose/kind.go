@@ -8,6 +8,7 @@ type kind struct {
 	fields bool // fields inside the body are signed, and the signature stands there
 	public bool // signed with a private key
 
+	field  string // where the signature stands, of fields
 	secret string // what verifies: "the webhook verification token"
 	wrong  string // what is left when nothing fits; "": said in general
 }
@@ -48,27 +49,27 @@ var kinds = map[string]kind{
 		wrong: "Nothing that was tried makes it fit: the secret is another application's or of the other mode, or the id in the URL (data.id), X-Request-Id or the time was changed on its way; the body has no part in it. Compare the secret with the one under Webhooks of exactly this application, and pass URL and headers on as they came.",
 	},
 	"adyen": {
-		fields: true, secret: "the HMAC key",
+		fields: true, field: "hmacSignature", secret: "the HMAC key",
 		wrong: "Nothing that was tried makes it fit: the HMAC key is another endpoint's, of the other environment (test and live), or was made anew; or one of the eight signed fields (pspReference, originalReference, merchantAccountCode, merchantReference, amount, eventCode, success) was changed. Compare the key with the one of exactly this webhook in the Customer Area.",
 	},
 	"braintree": {
-		fields: true, secret: "public_key:private_key",
+		fields: true, field: "bt_signature", secret: "public_key:private_key",
 		wrong: "Nothing that was tried makes it fit: the private key is not the one of that public key (of another merchant account, or of the sandbox), or bt_payload was changed on its way. Compare both API keys, and pass the form on as it came.",
 	},
 	"midtrans": {
-		fields: true, secret: "the server key",
+		fields: true, field: "signature_key", secret: "the server key",
 		wrong: "Nothing that was tried makes it fit: the server key is another merchant's or that of the other environment (sandbox and production have one each), or order_id, status_code or gross_amount was changed on its way (10000.00 is signed with its decimals). Compare the server key, and pass these three on as they came.",
 	},
 	"wompi": {
-		fields: true, secret: "the events secret",
+		fields: true, field: "checksum", secret: "the events secret",
 		wrong: "Nothing that was tried makes it fit: the events secret is another merchant's or of the other environment (test_events_… and prod_events_…), or one of the signed properties or the timestamp was changed on its way. Compare the secret for events, which is not the one for integrity.",
 	},
 	"payu-latam": {
-		fields: true, secret: "the API key",
+		fields: true, field: "sign", secret: "the API key",
 		wrong: "Nothing that was tried makes it fit: the API key is another account's or the sandbox's, the algorithm in front of it is not the account's (MD5, SHA1, SHA256), or merchant_id, reference_sale, value, currency or state_pol was changed on its way. Compare both with the account's technical configuration.",
 	},
 	"redsys": {
-		fields: true, secret: "the terminal's key",
+		fields: true, field: "Ds_Signature", secret: "the terminal's key",
 		wrong: "Nothing that was tried makes it fit: the key is another terminal's or that of the test environment, or Ds_MerchantParameters was changed on its way (a + that became a space, base64 that was decoded). Compare the key with the one of exactly this terminal, for its signature version.",
 	},
 	"paypal": {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/paidonce/paidonce/signature"
 )
@@ -47,7 +48,7 @@ func (s *search) remains(why *signature.Error) (Cause, string) {
 		if ok, keys := s.opened(attempt{request: r, secrets: s.in.Secrets}); ok {
 			return BodyChanged, s.otherMessage()
 		} else if keys > 0 {
-			return WrongSecret, "The signature was not made with the key that belongs to " + s.kind.noun() + " given: it is another one than the sender's (rotated, or of the other mode). Get the one that the gateway shows today."
+			return WrongSecret, "The signature was not made with the key of " + s.kind.noun() + " that was given: it is another one than the sender's (rotated, or of the other mode). Get the one that the gateway shows today."
 		}
 		if strings.Contains(why.Detail, "of another body") {
 			return BodyChanged, "The token is genuine, so the key is right, and the body is another than the one that was signed, changed in a way that cannot be undone." + s.suspicion() + rawBytes
@@ -59,6 +60,20 @@ func (s *search) remains(why *signature.Error) (Cause, string) {
 		}
 	}
 	return WrongSecret, s.wrongSecret()
+}
+
+// verified is what is said of a delivery that verifies.
+func (s *search) verified() string {
+	const text = "The signature verifies."
+	switch {
+	case s.kind.token:
+		return text + " (It is a token that is sent along; the body has no part in it.)"
+	case s.kind.query:
+		return text + " (It covers the id in the URL and two headers; the body has no part in it.)"
+	case s.kind.fields:
+		return text + " (It covers some fields of the body, and not the rest.)"
+	}
+	return text
 }
 
 // otherMessage is about an RSA signature that its key made, of something else.
@@ -111,6 +126,9 @@ func (s *search) cutHeader(why *signature.Error) (Cause, string, bool) {
 	if s.kind.token || why.Reason != signature.Malformed && why.Reason != signature.Mismatch {
 		return "", "", false
 	}
+	if s.kind.fields && s.oddField() {
+		return HeaderCut, "The signature in the field " + s.kind.field + " is incomplete: its length is not that of a digest. The body was cut, or the field was.", true
+	}
 	main := s.mainHeader()
 	for name, values := range s.in.Request.Header {
 		if !strings.EqualFold(name, main) {
@@ -123,6 +141,35 @@ func (s *search) cutHeader(why *signature.Error) (Cause, string, bool) {
 		}
 	}
 	return "", "", false
+}
+
+// oddField reports whether the signature inside the body has a length that no digest
+// has.
+func (s *search) oddField() bool {
+	value := ""
+	if n := parse(s.in.Request.Body); n != nil {
+		n.each(func(m *node) {
+			for i, kid := range m.kids {
+				if m.kind == '{' && plain(m.keys[i]) == s.kind.field && kid.kind == '"' {
+					value = plain(kid.raw)
+				}
+			}
+		})
+	} else {
+		for pair := range strings.SplitSeq(string(s.in.Request.Body), "&") {
+			if name, v, _ := strings.Cut(pair, "="); unescape(name) == s.kind.field {
+				value = unescape(v)
+			}
+		}
+	}
+	value = strings.TrimRight(value[strings.LastIndexByte(value, '|')+1:], "=")
+	if value == "" || strings.Trim(value, "0123456789abcdefABCDEF+/-_ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return false
+	}
+	if strings.Trim(value, "0123456789abcdefABCDEF") == "" {
+		return len(value)%2 != 0 || !slices.Contains(digestSizes, len(value)/2)
+	}
+	return len(value)%4 == 1 || !slices.Contains(digestSizes, len(value)*3/4)
 }
 
 // mainHeader is the header that the scheme looks for first: it says so about a
@@ -217,6 +264,9 @@ func sameKeys(a, b *node) bool {
 // lostAccents reports whether a string has question marks inside words, twice at
 // least and nowhere near an address.
 func lostAccents(b []byte) bool {
+	if !utf8.Valid(b) {
+		return false
+	}
 	found := 0
 	for _, text := range strings.Split(string(b), `"`) {
 		if strings.Contains(text, "://") || strings.Contains(text, "=") {
