@@ -112,6 +112,7 @@ func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, err 
 	in.Request = signature.Request{
 		Method: r.Method, URL: source.PublicURL, Path: r.Path(), Query: r.Query(), Header: r.Header, Body: r.Body, Tolerance: source.Tolerance,
 	}
+	in.Path = r.Path()
 	if c.URL != "" {
 		in.Request.URL, in.Request.Path = c.URL, (capture.Request{URL: c.URL}).Path()
 		if q := (capture.Request{URL: c.URL}).Query(); q != "" {

@@ -135,6 +135,7 @@ func TestVerifyNamesWhatIsBroken(t *testing.T) {
 		{"clock", "stripe", stripe, func(d *dumped) { d.args = append(d.args, "--at", now.Add(1000*time.Second).Format(time.RFC3339)) }, "1000 s old"},
 		{"URL scheme", "square", square, func(d *dumped) { d.args[5] = "http://shop.example/webhooks/square" }, "of the other scheme"},
 		{"URL host", "square", square, func(d *dumped) { d.args[5] = "https://www.shop.example/webhooks/square" }, "without www."},
+		{"URL path", "square", square, func(d *dumped) { d.args[5], d.url = "https://shop.example/", "/webhooks/square" }, "of another path"},
 		{"URL slash", "square", square, func(d *dumped) { d.args[5] += "/" }, "the slash at its end"},
 		{"id case", "mercadopago", mp, func(d *dumped) {
 			// Signed as it was, and lower-cased on its way.
@@ -176,6 +177,8 @@ func TestVerifyReadsAllForms(t *testing.T) {
 		{"verify", raw, "--gateway", "stripe", "--secret", "file:" + key},
 		{"verify", raw, "--gateway", "stripe", "--secret", "$STRIPE_SECRET"},
 		{"verify", "--body", file, "--headers", headers, "--gateway", "stripe", "--secret", "${STRIPE_SECRET}"},
+		{"verify", write(t, "curl.txt", "Note: a note\n*   Trying 127.0.0.1:443...\n> POST /webhooks/x HTTP/1.1\n> Stripe-Signature: "+d.header.Get("Stripe-Signature")+"\n>\n} [9 bytes data]\n"), "--body", file, "--gateway", "stripe", "--secret", stripeSecret},
+		{"verify", "--body", file, "--headers", write(t, "headers.json", `{"Stripe-Signature":"`+d.header.Get("Stripe-Signature")+`"}`), "--gateway", "stripe", "--secret", stripeSecret},
 		{"verify", "--body", file, "-H", "stripe-signature: " + d.header.Get("Stripe-Signature"), "--source", "pay", "-c", cfg},
 	} {
 		require.Equal(t, answer{code: exitOK, stdout: "The signature verifies.\n"}, call(t, args, "STRIPE_SECRET", stripeSecret), args)
@@ -186,6 +189,31 @@ func TestVerifyReadsAllForms(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(a.stdout), &f))
 	require.Equal(t, diagnose.WrongSecret, f.Cause)
 	require.Equal(t, signature.Mismatch, f.Reason)
+}
+
+// TestVerifyShowsNoSecret: however a secret is given, and however wrongly, it is not
+// printed.
+func TestVerifyShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	d := deliverTo(t, "stripe", stripeSecret)
+	raw := write(t, "raw.txt", d.raw())
+	const key = "-----BEGIN PRIVATE KEY-----\nCANARYkey0123456789\n-----END PRIVATE KEY-----\n"
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--gateway", "conekta", "-H", "Digest: YWJjZA==", "--secret", key}, "cannot be one of this gateway"},
+		{[]string{"--gateway", "stripe", "--secret", "-CANARYhyphen"}, "the secret is another endpoint's"},
+		{[]string{"--gateway", "stripe", "--secret", "whsec_CANARY", "--other", "CANARYbare"}, "the secret is another endpoint's"},
+		{[]string{"--gateway", "stripe", "--secret", "whsec_CANARY", "--other", "old=" + stripeSecret}, "another secret that was given (old)"},
+		{[]string{"--gateway", "stripe", "--secret", "whsec_CANARY", "--other", stripeSecret}, "another secret that was given (the first --other)"},
+	} {
+		a := call(t, append([]string{"verify", raw}, tt.args...))
+		require.Equal(t, exitFailed, a.code, a.stderr)
+		require.Contains(t, a.stdout, tt.says)
+		require.NotContains(t, a.stdout+a.stderr, "CANARY")
+		require.NotContains(t, a.stdout+a.stderr, stripeSecret)
+	}
 }
 
 // TestVerifyCalledWrongly says what is missing.

@@ -98,6 +98,10 @@ type Input struct {
 	// undo a change of the order.
 	Templates [][]byte
 
+	// Path is that of the request as it arrived, if it may be another than the one
+	// in Request, which is the configured one.
+	Path string
+
 	// Attempts bounds the work: how often the scheme may be asked. Default 20000.
 	Attempts int
 }

@@ -11,7 +11,7 @@ import (
 
 // urls undoes a URL that is configured in another form than at the gateway, for
 // schemes that sign it.
-func urls(_ *search, a attempt, yield func(variant) bool) {
+func urls(s *search, a attempt, yield func(variant) bool) {
 	if a.request.URL == "" {
 		return
 	}
@@ -45,6 +45,10 @@ func urls(_ *search, a attempt, yield func(variant) bool) {
 		}
 	}
 	host := u.Hostname()
+	arrived := s.in.Path
+	if arrived == "" {
+		arrived = a.request.Path
+	}
 	_ = try(slash, "with or without the slash at its end") &&
 		try(scheme, "of the other scheme (http and https): TLS ends at a proxy") &&
 		try(func(c *url.URL) { slash(c); scheme(c) }, "of the other scheme, and with or without the slash at its end") &&
@@ -56,16 +60,16 @@ func urls(_ *search, a attempt, yield func(variant) bool) {
 		try(func(c *url.URL) { c.RawQuery = "" }, "without its query") &&
 		try(func(c *url.URL) { c.RawQuery = a.request.Query }, "with the query of the request") &&
 		try(func(c *url.URL) { c.Path = strings.ToLower(c.Path) }, "with its path in lower case") &&
-		try(func(c *url.URL) { c.RawPath, c.Path = "", a.request.Path }, "of another path, that of the request") &&
-		try(func(c *url.URL) { c.RawPath, c.Path, c.RawQuery = "", a.request.Path, a.request.Query }, "of another path, with the query of the request") &&
+		try(func(c *url.URL) { c.RawPath, c.Path = "", arrived }, "of another path, that of the request") &&
+		try(func(c *url.URL) { c.RawPath, c.Path, c.RawQuery = "", arrived, a.request.Query }, "of another path, with the query of the request") &&
 		try(func(c *url.URL) { c.Path = "/" }, "without a path") &&
 		try(func(c *url.URL) { c.Path = "" }, "without a path") &&
-		hosts(a, try)
+		hosts(a, arrived, try)
 }
 
 // hosts tries the hosts that the request itself names. They are never believed
 // by verification; here they only show what was signed.
-func hosts(a attempt, try func(func(*url.URL), string) bool) bool {
+func hosts(a attempt, arrived string, try func(func(*url.URL), string) bool) bool {
 	for _, name := range []string{"Host", "X-Forwarded-Host", "X-Original-Host"} {
 		host := first(a.request.Header, name)
 		if host == "" || strings.ContainsAny(host, "/@? ") {
@@ -74,7 +78,7 @@ func hosts(a attempt, try func(func(*url.URL), string) bool) bool {
 		for _, scheme := range []string{"https", "http"} {
 			const what = "of another host, the one in the request's "
 			if !try(func(c *url.URL) { c.Host, c.Scheme = host, scheme }, what+name+" header") ||
-				!try(func(c *url.URL) { c.Host, c.Scheme, c.Path, c.RawPath = host, scheme, a.request.Path, "" }, what+name+" header, and of another path") {
+				!try(func(c *url.URL) { c.Host, c.Scheme, c.Path, c.RawPath = host, scheme, arrived, "" }, what+name+" header, and of another path") {
 				return false
 			}
 		}
