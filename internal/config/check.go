@@ -234,6 +234,9 @@ func checkSource(k *checker, path, id string, s gateway.Source) {
 			}
 		}
 	}
+	if u, err := url.Parse(s.APIURL); err == nil && !s.APIAllowPrivate && isPrivateHost(u.Hostname()) {
+		k.add(path+".api_url", "leads to an address that is not public; set api_allow_private: true if it is inside your own network")
+	}
 	if s.MaxBody > maxSize {
 		k.add(path+".max_body", "must be a size up to 64MiB")
 	}

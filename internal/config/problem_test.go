@@ -71,6 +71,9 @@ func TestProblems(t *testing.T) {
 		{"DatabasePool", "database_url: 'host=h password=5ecret pool_max_conns=many'\n", "paidonce.yaml:1:1: database_url: " + notPgx},
 		{"DatabaseRoots", "database_url: postgres://u:5ecret@h/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem\n", "paidonce.yaml:1:1: database_url: names a file that cannot be read: open /nowhere/ca.pem: no such file or directory"},
 		{"CallbackTooSlow", "accounts: {shop: {callback: {url: 'https://shop.example/', secret: '${CALL}', timeout: 30s}}}\n", "paidonce.yaml:1:79: accounts.shop.callback.timeout: must be between 1s and 10s, not 30s"},
+		{"APIOnLoopback", source(asksAt("https://localhost:8443")), "paidonce.yaml:8:9: accounts.shop.sources.pay.api_url: " + apiNotPublic},
+		{"APIOnMetadata", source(asksAt("https://169.254.169.254")), "paidonce.yaml:8:9: accounts.shop.sources.pay.api_url: " + apiNotPublic},
+		{"APIOnPrivate6", source(asksAt("https://[::ffff:10.0.0.1]:1")), "paidonce.yaml:8:9: accounts.shop.sources.pay.api_url: " + apiNotPublic},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,22 +83,29 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+func asksAt(url string) string {
+	return "gateway: mollie-classic\nmode: live\naccess_token: live_abcdefghijklmnopqrstuvwxyz0123\napi_url: '" + url + "'"
+}
+
 func callbackTo(url string) string {
 	return "accounts: {shop: {callback: {url: '" + url + "', secret: '${CALL}'}}}\n"
 }
 
 const (
-	notPublic = "leads to an address that is not public; set allow_private: true if it is inside your own network"
-	notPgx    = "cannot be used: its port, sslmode, or another of its parameters is not one that Postgres or the pool knows"
+	notPublic    = "leads to an address that is not public; set allow_private: true if it is inside your own network"
+	apiNotPublic = "leads to an address that is not public; set api_allow_private: true if it is inside your own network"
+	notPgx       = "cannot be used: its port, sslmode, or another of its parameters is not one that Postgres or the pool knows"
 )
 
 // A private address is allowed where it is said to be meant, a name always: what it resolves to is seen at the call.
-func TestCallbackAddressesThatAreAllowed(t *testing.T) {
+func TestAddressesThatAreAllowed(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"https://1.1.1.1:65535/", "https://shop.example:1/", "https://[2606:4700::1111]/"} {
 		parse(t, callbackTo(url))
 	}
 	parse(t, strings.Replace(callbackTo("http://127.0.0.1:99/"), "secret:", "allow_private: true, secret:", 1))
+	parse(t, source(asksAt("https://api.example:8443")))
+	parse(t, source(asksAt("http://127.0.0.1:99")+"\napi_allow_private: true"))
 }
 
 // Whoever writes a secret to the wrong place does not find it in the log.
