@@ -116,7 +116,7 @@ func formFields(a attempt, yield func(variant) bool) {
 	}
 	// All values at once, as where the whole form was decoded.
 	for _, again := range []func(string) string{
-		func(v string) string { return url.QueryEscape(v) },
+		url.QueryEscape,
 		func(v string) string { return url.QueryEscape(strings.ReplaceAll(v, " ", "+")) },
 		func(v string) string { return url.QueryEscape(strings.ReplaceAll(unescape(v), " ", "+")) },
 		unescape,

@@ -133,15 +133,19 @@ func valueChanges(v string) []valueChange {
 	}
 	for _, at := range hexes.FindAllStringIndex(v, 4) {
 		if b, err := hex.DecodeString(v[at[0]:at[1]]); err == nil {
-			all = append(all, valueChange{v[:at[0]] + base64.StdEncoding.EncodeToString(b) + v[at[1]:],
-				"has the signature in hexadecimal, and this gateway sends base64: something encoded it again, or the digest is compared in the wrong form.", HeaderEncoding})
+			all = append(all, valueChange{
+				v[:at[0]] + base64.StdEncoding.EncodeToString(b) + v[at[1]:],
+				"has the signature in hexadecimal, and this gateway sends base64: something encoded it again, or the digest is compared in the wrong form.", HeaderEncoding,
+			})
 		}
 	}
 	for _, at := range baseParts(v) {
 		text := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(v[at[0]:at[1]], "="))
 		if b, err := base64.RawStdEncoding.DecodeString(text); err == nil && len(b) >= 16 {
-			all = append(all, valueChange{v[:at[0]] + hex.EncodeToString(b) + v[at[1]:],
-				"has the signature in base64, and this gateway sends hexadecimal: something encoded it again, or the digest is compared in the wrong form.", HeaderEncoding},
+			all = append(all, valueChange{
+				v[:at[0]] + hex.EncodeToString(b) + v[at[1]:],
+				"has the signature in base64, and this gateway sends hexadecimal: something encoded it again, or the digest is compared in the wrong form.", HeaderEncoding,
+			},
 				valueChange{v[:at[0]] + base64.StdEncoding.EncodeToString(b) + v[at[1]:], "lost the padding of its base64, or is in base64 for URLs: pass it on as it came.", HeaderEncoding})
 			if inner := string(b); printable(inner) {
 				all = append(all, valueChange{v[:at[0]] + inner + v[at[1]:], "was encoded in base64 once more: decode it.", HeaderEncoding})
@@ -202,6 +206,9 @@ func oddDigest(v string, public bool) bool {
 	sizes := digestSizes
 	if public {
 		sizes = publicSizes
+	}
+	if strings.Count(v, ".") == 2 { // a token: its signature is the last part
+		v = v[strings.LastIndexByte(v, '.')+1:]
 	}
 	if all := hexes.FindAllString(v, 4); len(all) > 0 {
 		return slices.ContainsFunc(all, func(h string) bool { return len(h)%2 != 0 || !slices.Contains(sizes, len(h)/2) })

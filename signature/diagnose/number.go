@@ -72,11 +72,18 @@ func expanded(raw string) string {
 	if !isNumber(raw) || !strings.ContainsAny(raw, "eE") || len(raw) > 40 {
 		return raw
 	}
-	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil || math.Abs(f) >= 1e21 || math.Abs(f) < 1e-12 {
+	f, ok := float(raw)
+	if !ok || math.Abs(f) >= 1e21 || math.Abs(f) < 1e-12 {
 		return raw
 	}
 	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// float reads a number as the programs do that are imitated here: nothing is counted
+// with it.
+func float(raw string) (float64, bool) {
+	f, err := strconv.ParseFloat(raw, 64) //nolint:forbidigo // it is what spoils the numbers that are looked for
+	return f, err == nil
 }
 
 // numberForms are other ways to write a number.
@@ -93,7 +100,7 @@ func numberForms(raw string) []string {
 	if point {
 		short := strings.TrimRight(fraction, "0")
 		forms = append(forms, raw+"0", raw+"00", whole+"."+short+strings.Repeat("0", max(0, 2-len(short))), strings.TrimSuffix(whole+"."+short, "."))
-		if f, err := strconv.ParseFloat(raw, 64); err == nil {
+		if f, ok := float(raw); ok {
 			if len(fraction) > 6 {
 				forms = append(forms, strconv.FormatFloat(f, 'f', 2, 64), strconv.FormatFloat(f, 'f', 1, 64), strconv.FormatFloat(f, 'g', 15, 64))
 			}
@@ -110,8 +117,8 @@ func numberForms(raw string) []string {
 func exponents(raw string) []string {
 	digits := strings.TrimLeft(strings.Replace(strings.TrimPrefix(raw, "-"), ".", "", 1), "0")
 	digits = strings.TrimRight(digits, "0")
-	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil || f == 0 || len(digits) > 17 {
+	f, ok := float(raw)
+	if !ok || f == 0 || len(digits) > 17 {
 		return nil
 	}
 	sci := strconv.FormatFloat(f, 'e', -1, 64) // 1.299e+05
@@ -344,7 +351,7 @@ func rounded(raw string) bool {
 
 // wholeOf reads an integer of at most 20 digits in any form; nil for others.
 func wholeOf(raw string) *big.Int {
-	if len(raw) > 26 || !isNumber(raw) {
+	if f, ok := float(raw); len(raw) > 26 || !isNumber(raw) || !ok || math.Abs(f) > 1e21 || f != 0 && math.Abs(f) < 1 {
 		return nil
 	}
 	q, ok := new(big.Rat).SetString(raw)

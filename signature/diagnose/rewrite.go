@@ -157,15 +157,15 @@ func styleOf(b []byte, n *node) int {
 func gaps(b []byte) []byte {
 	var out []byte
 	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
+		switch b[i] {
+		case '"':
 			for i++; i < len(b) && b[i] != '"'; i++ {
 				if b[i] == '\\' {
 					i++
 				}
 			}
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',' || c == ':':
-			out = append(out, c)
+		case ' ', '\t', '\n', '\r', ',', ':':
+			out = append(out, b[i])
 		}
 	}
 	return out

@@ -161,8 +161,10 @@ func keyForms(secret string) []secretChange {
 	}
 	var all []secretChange
 	for _, name := range []string{"PUBLIC KEY", "CERTIFICATE", "RSA PUBLIC KEY"} {
-		all = append(all, secretChange{before + "-----BEGIN " + name + "-----\n" + brokenAt(text, 64) + "-----END " + name + "-----\n",
-			"The key lacks its first and last line (-----BEGIN " + name + "-----): give it in PEM, with them.", SecretPrefix})
+		all = append(all, secretChange{
+			before + "-----BEGIN " + name + "-----\n" + brokenAt(text, 64) + "-----END " + name + "-----\n",
+			"The key lacks its first and last line (-----BEGIN " + name + "-----): give it in PEM, with them.", SecretPrefix,
+		})
 	}
 	return all
 }

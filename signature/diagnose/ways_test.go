@@ -1,10 +1,8 @@
 package diagnose_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -41,7 +39,7 @@ func TestUndoesBodies(t *testing.T) {
 		{"LastByteLost", func(b string) string { return b[:len(b)-1] }, diagnose.Truncated, "its last byte is missing"},
 		{"ZeroBytes", func(b string) string { return b + "\x00\x00\x00" }, diagnose.Whitespace, "zero bytes"},
 		{"Windows1252", func(b string) string { return swap("é", "\xe9", "è", "\xe8", "à", "\xe0", "ô", "\xf4").Replace(b) }, diagnose.Charset, "converted from UTF-8"},
-		{"UTF16", func(b string) string { return utf16LE(b) }, diagnose.Charset, "UTF-16"},
+		{"UTF16", utf16LE, diagnose.Charset, "UTF-16"},
 		{"Decomposed", func(b string) string {
 			return swap("é", "e\u0301", "è", "e\u0300", "à", "a\u0300", "ô", "o\u0302").Replace(b)
 		}, diagnose.Normalized, "decomposed"},
@@ -245,7 +243,7 @@ func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"Deep": strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "Bomb": string(zipped(make([]byte, 32<<20))),
-		"Number": `{"a":` + strings.Repeat("9", 50000) + `}`, "Exponent": `{"a":1e999999999,"b":1e-99999999}`,
+		"Number": `{"a":` + strings.Repeat("9", 50000) + `}`, "Exponent": `{"a":1e999999999,"b":1e-99999999` + strings.Repeat(`,"c":1E999999`, 60) + `}`,
 		"Escapes": `{"a":"` + strings.Repeat(`\u`, 9000) + `"}`, "Questions": strings.Repeat("?", 65536),
 		"Form": strings.Repeat("a=b&", 16000), "Keys": `{` + strings.TrimSuffix(strings.Repeat(`"k":1,`, 9000), ",") + `}`,
 		"Large": "[" + strings.TrimSuffix(strings.Repeat(strings.Replace(nested, "evt_1", "evt_2", 1)+",", 120), ",") + "]",
@@ -256,7 +254,10 @@ func TestHostileBodies(t *testing.T) {
 		f := diagnose.Diagnose(in)
 		require.False(t, f.Proved, name)
 		require.LessOrEqual(t, f.Attempts, 20000)
-		require.Less(t, time.Since(start), 30*time.Second, fmt.Sprintf("%s: %d attempts", name, f.Attempts))
-		require.False(t, bytes.Contains([]byte(f.Sentence), []byte("evt_1")))
+		require.Lessf(t, time.Since(start), 30*time.Second, "%s: %d attempts", name, f.Attempts)
+		require.NotContains(t, f.Sentence, "evt_1")
+		if name == "Deep" { // the work is not spent on its indentation
+			require.Greater(t, f.Attempts, 500)
+		}
 	}
 }
