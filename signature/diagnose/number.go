@@ -293,20 +293,22 @@ func (r *rewriter) oneApart(numbers []*node) bool {
 
 // keysApart tries integers under some keys with decimals: prices that lost theirs.
 func (r *rewriter) keysApart(keys []string, byKey map[string][]*node) bool {
-	for _, o := range r.origins()[:4] {
-		for set := 1; set < 1<<len(keys); set++ {
-			var nodes []*node
-			for i, key := range keys {
-				if set>>i&1 == 1 {
-					nodes = append(nodes, byKey[key]...)
+	return r.eitherEmpty(func() bool {
+		for _, o := range r.origins()[:4] {
+			for set := 1; set < 1<<len(keys); set++ {
+				var nodes []*node
+				for i, key := range keys {
+					if set>>i&1 == 1 {
+						nodes = append(nodes, byKey[key]...)
+					}
+				}
+				if !r.with(o, uniform[1], nodes, integers(".00")) {
+					return false
 				}
 			}
-			if !r.with(o, uniform[1], nodes, integers(".00")) {
-				return false
-			}
 		}
-	}
-	return true
+		return true
+	})
 }
 
 // digitsLost tries the integers that a large one may have been before a float.

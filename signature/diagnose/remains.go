@@ -162,8 +162,12 @@ func (s *search) oddField() bool {
 			}
 		}
 	}
+	whole := value
 	value = strings.TrimRight(value[strings.LastIndexByte(value, '|')+1:], "=")
-	if value == "" || strings.Trim(value, "0123456789abcdefABCDEF+/-_ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ") != "" {
+	if value == "" {
+		return whole != ""
+	}
+	if strings.Trim(value, "0123456789abcdefABCDEF+/-_ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return false
 	}
 	if strings.Trim(value, "0123456789abcdefABCDEF") == "" {
@@ -201,6 +205,9 @@ func (s *search) damaged(r signature.Request) (Cause, string, bool) {
 		return Compressed, "The body is still compressed (gzip), and what comes out of it does not fit either: the body is cut, or the secret is another one too.", true
 	case coding != "" && coding != "identity" && !json.Valid(b):
 		return Compressed, "The body is still compressed (its Content-Encoding says so), and the bytes before compression were signed: undo that, or have the proxy leave the body as it is.", true
+	}
+	if binary(b) {
+		return Compressed, "The body is not text: it is still compressed (br, zstd), or encrypted, or was damaged on its way. What was signed are the bytes that the gateway sent, before a proxy changed them.", true
 	}
 	if bytes.Contains(b, []byte("\ufffd")) {
 		return Charset, "The body has replacement characters (U+FFFD): it was decoded with the wrong character set, and its accents are lost." + rawBytes, true
@@ -259,6 +266,11 @@ func sameKeys(a, b *node) bool {
 		}
 	}
 	return true
+}
+
+// binary reports whether a body has control characters, and is not UTF-8.
+func binary(b []byte) bool {
+	return !utf8.Valid(b) && bytes.ContainsFunc(b, func(r rune) bool { return r < '\t' })
 }
 
 // lostAccents reports whether a string has question marks inside words, twice at

@@ -65,6 +65,7 @@ func TestUndoesBodies(t *testing.T) {
 		{"JavaScript", func(b string) string { return swap("12.50", "12.5", "72.00", "72").Replace(b) }, diagnose.JSONNumbers, "form of a number"},
 		{"RoundedInteger", func(b string) string { return strings.Replace(b, "987654321012345678", "987654321012345700", 1) }, diagnose.JSONNumbers, "form of a number"},
 		{"PHPEmpty", func(b string) string { return strings.Replace(b, "{}", "[]", 1) }, diagnose.JSONEmpty, "empty list"},
+		{"PHP", func(b string) string { return swap("{}", "[]", "12.50", "12.5", "72.00", "72").Replace(b) }, diagnose.JSONNumbers, "an empty object became an empty list"},
 		{"KeysMoved", func(b string) string { return `{"type":"paid",` + strings.Replace(b[1:], `,"type":"paid"`, "", 1) }, diagnose.JSONKeyOrder, "order of its keys changed"},
 		{"KeysSorted", func(b string) string {
 			return swap(`"id":"evt_1","object":"event","created":1790000000,`, `"created":1790000000,`, `},"live"`, `},"id":"evt_1","live"`, `,"type":"paid"`, `,"object":"event","type":"paid"`, `"qty":2,"price":72.00`, `"price":72.00,"qty":2`, `"qty":1,"price":5.95`, `"price":5.95,"qty":1`).Replace(b)
@@ -129,6 +130,7 @@ func TestUndoesSecretsAndHeaders(t *testing.T) {
 			in.Request.Header = http.Header{"X-Original-Stripe-Signature": in.Request.Header["Stripe-Signature"]}
 		}, diagnose.HeaderName, "instead of Stripe-Signature"},
 		{"CutEven", value(func(v string) string { return v[:len(v)-8] }), diagnose.HeaderCut, "incomplete"},
+		{"Brotli", func(in *diagnose.Input) { in.Request.Body = []byte("\x1b\x03\x00\xf8\x8d\x94\x01\xff\x00rest") }, diagnose.Compressed, "not text"},
 		{"EmptyBody", func(in *diagnose.Input) { in.Request.Body = nil }, diagnose.NoBody, "empty"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -221,6 +223,9 @@ func TestUndoesFields(t *testing.T) {
 		{"Redsys/Cut", "redsys", redsys, `{"Ds_Order":"1"}`, func(in *diagnose.Input) {
 			in.Request.Body = form(in.Request.Body, "Ds_Signature", func(v string) string { return v[:len(v)-6] })
 		}, diagnose.HeaderCut, "Ds_Signature is incomplete"},
+		{"Braintree/Cut", "braintree", "public:private", "<n/>", func(in *diagnose.Input) {
+			in.Request.Body = form(in.Request.Body, "bt_signature", func(v string) string { return v[:len("public|")] })
+		}, diagnose.HeaderCut, "bt_signature is incomplete"},
 		{"Braintree/Lines", "braintree", "public:private", "<n>" + strings.Repeat("x", 40) + "</n>", func(in *diagnose.Input) {
 			in.Request.Body = form(in.Request.Body, "bt_payload", func(v string) string { return strings.ReplaceAll(v, "\n", "\r\n") })
 		}, diagnose.LineEnds, "bt_payload has its line ends changed"},
