@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paidonce/paidonce/signature"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 	stripe "github.com/stripe/stripe-go/v84/webhook"
+
+	"github.com/paidonce/paidonce/signature"
 )
 
 // BenchmarkVerify compares package signature with the official libraries and

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paidonce/paidonce/signature"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/signature"
 )
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

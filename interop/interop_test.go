@@ -17,13 +17,14 @@ import (
 	"time"
 
 	paddle "github.com/PaddleHQ/paddle-go-sdk/v4"
-	"github.com/paidonce/paidonce/gateway"
-	"github.com/paidonce/paidonce/signature"
 	razorpay "github.com/razorpay/razorpay-go/utils"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 	stripe "github.com/stripe/stripe-go/v84/webhook"
 	svix "github.com/svix/svix-webhooks/go"
+
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/signature"
 )
 
 const (

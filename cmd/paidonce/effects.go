@@ -92,7 +92,9 @@ func (c effectsListCmd) Run(ctx context.Context, e *env) error {
 
 // effectsOf reads a page.
 func effectsOf(ctx context.Context, st *store.Store, filter store.EffectFilter) func(*store.Effect, int) ([]store.Effect, error) {
-	return func(after *store.Effect, size int) ([]store.Effect, error) { return st.Effects(ctx, filter, after, size) }
+	return func(after *store.Effect, size int) ([]store.Effect, error) {
+		return st.Effects(ctx, filter, after, size)
+	}
 }
 
 func (e *env) showEffects(found []store.Effect) {
