@@ -270,7 +270,13 @@ func braintreeDispute(status order.Status) func(*reader) {
 			amount = at + "/amount"
 		}
 		m := r.major(amount, r.currency(at+"/currency-iso-code"))
-		r.add(order.Fact{Kind: order.KindDisputed, Ref: r.text(at + "/id"), Status: status, Seq: r.order()}, m)
+		f := order.Fact{Kind: order.KindDisputed, Ref: r.text(at + "/id"), Status: status, Seq: r.order()}
+		// A retrieval only asks for documents: whoever does not answer loses no money
+		// by it, and a chargeback may follow, which is a dispute of its own.
+		if status == order.StatusLost && r.at(at+"/kind").Str == "retrieval" {
+			f.Status = order.StatusWon
+		}
+		r.add(f, m)
 	}
 }
 

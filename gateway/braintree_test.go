@@ -169,6 +169,11 @@ func TestBraintreeFlows(t *testing.T) {
 			{typ: "transaction_settled"}, {typ: "dispute_opened", at: 5}, {typ: "dispute_disputed", at: 6}, {typ: "dispute_under_review", at: 7},
 		}, "disputed 5000-0-0 pause"},
 		{"DisputeWon", s, []step{{typ: "transaction_settled"}, {typ: "dispute_opened", at: 5}, {typ: "dispute_won", at: 9}}, "paid 5000-0-0 go"},
+		{"RetrievalExpired", s, []step{
+			{typ: "transaction_settled"},
+			{typ: "dispute_opened", at: 5, set: set("subject.dispute.kind", "retrieval")},
+			{typ: "dispute_expired", at: 9, set: set("subject.dispute.kind", "retrieval")},
+		}, "paid 5000-0-0 go"},
 		{"DisputeAccepted", s, []step{{typ: "transaction_settled"}, {typ: "dispute_opened", at: 5}, {typ: "dispute_accepted", at: 9}}, "charged_back 5000-0-5000 stop"},
 	})
 }

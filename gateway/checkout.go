@@ -23,6 +23,9 @@ var checkoutExponents = exponents{"CLP": 2}
 //   - Captures and refunds come by the id of their action (act_…), and, where the
 //     event carries balances, as running totals too.
 //   - A void closes the payment only if nothing is left to capture.
+//   - A payment that is returned was paid and taken back by the shopper's bank, as
+//     ACH debits may be: money that we did not give. Payouts are returned too; of
+//     them nothing was captured, so that it takes nothing.
 //   - A dispute that nobody answered in time (dispute_expired) is lost: the money
 //     was taken when it began.
 //   - No signed byte that is documented tells the sandbox from live.
@@ -39,7 +42,7 @@ var Checkout = &Gateway{
 		Ordering: "None is promised.",
 		Notes: "The payload does not tell the sandbox from live: use another signature key for each. How long Checkout.com waits for an answer could not be confirmed; 10 s is assumed. " +
 			"Some `authentication_failed` events were reported not to be JSON; they are answered with 400. " +
-			"`payment_returned` and `payment_paid` are about payouts and move no order.",
+			"`payment_paid` is about payouts and moves no order. Subscribe to `payment_returned` if you take ACH or another method that can fail after it succeeded: nothing else tells of it.",
 	},
 	Covers:      Coverage{Of: "body"},
 	Deadline:    10 * time.Second, // not documented
@@ -81,6 +84,7 @@ var checkout = layout{
 		{"payment_refund_pending", "a refund is on its way", order.StrengthModification, checkoutRefund(order.StatusPending)},
 		{"payment_refunded", "money was refunded", order.StrengthModification, checkoutRefund(order.StatusOK)},
 		{"payment_refund_declined", "a refund was declined", order.StrengthModification, checkoutRefund(order.StatusDenied)},
+		{"payment_returned", "the shopper's bank took a payment back", order.StrengthModification, checkoutReturned},
 		{"dispute_received", "the shopper disputes a payment", order.StrengthModification, checkoutDispute(order.StatusOpen)},
 		{"dispute_evidence_required", "a dispute has to be answered", order.StrengthModification, checkoutDispute(order.StatusOpen)},
 		{"dispute_evidence_submitted", "a dispute was answered", order.StrengthModification, checkoutDispute(order.StatusOpen)},
@@ -172,6 +176,15 @@ func checkoutAction(kind order.Kind, status order.Status, balance string) func(*
 			r.add(order.Fact{Kind: kind}, total)
 		}
 	}
+}
+
+// checkoutReturned: by the id of the return. It names no capture, and balances are
+// not known to tell of it.
+// https://www.checkout.com/docs/workflows/webhook-event-types/payment_returned
+func checkoutReturned(r *reader) {
+	checkoutPayment(r)
+	f := order.Fact{Kind: order.KindRefunded, Ref: r.text("/data/action_id"), Status: order.StatusOK, Forced: true}
+	r.add(f, r.minor("/data/amount", r.currency("/data/currency")))
 }
 
 func checkoutDispute(status order.Status) func(*reader) {

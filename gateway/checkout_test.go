@@ -56,6 +56,13 @@ func TestCheckoutFlows(t *testing.T) {
 			{typ: "payment_refunded", at: 3, amt: 1500, ref: "act_r2", set: balances("5000", "2500")},
 		}, "partially_refunded 5000-2500-0 go"},
 		{"RefundDeclined", s, []step{{typ: "payment_captured"}, {typ: "payment_refund_pending", at: 1, ref: "act_r1"}, {typ: "payment_refund_declined", at: 2, ref: "act_r1"}}, "paid 5000-0-0 go"},
+		{"ReturnedByTheBank", s, []step{{typ: "payment_captured"}, {typ: "payment_returned", at: 9, ref: "act_b1"}}, "charged_back 5000-0-5000 stop"},
+		{"RefundedInPartThenReturned", s, []step{
+			{typ: "payment_captured"},
+			{typ: "payment_refunded", at: 2, amt: 1000, ref: "act_r1", set: balances("5000", "1000")},
+			{typ: "payment_returned", at: 9, amt: 4000, ref: "act_b1"},
+		}, "charged_back 5000-1000-4000 stop"},
+		{"ReturnedPayout", s, []step{{typ: "payment_returned", ref: "act_b1"}}, "pending 0-0-0 wait"},
 		{"DisputeOpen", s, []step{{typ: "payment_captured"}, {typ: "dispute_received", at: 1}, {typ: "dispute_evidence_required", at: 2}, {typ: "dispute_evidence_submitted", at: 3}}, "disputed 5000-0-0 pause"},
 		{"DisputeWon", s, []step{{typ: "payment_captured"}, {typ: "dispute_received", at: 1}, {typ: "dispute_won", at: 2}}, "paid 5000-0-0 go"},
 		{"DisputeLost", s, []step{{typ: "payment_captured"}, {typ: "dispute_evidence_required", at: 1}, {typ: "dispute_expired", at: 2}}, "charged_back 5000-0-5000 stop"},

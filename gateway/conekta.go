@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -123,8 +124,7 @@ func conektaOrder(r *reader) {
 	r.add(order.Fact{Kind: order.KindCaptured, Seq: r.order()}, captured)
 	r.add(order.Fact{Kind: order.KindRefunded, Seq: r.order()}, refunded)
 	if status == "charged_back" {
-		ref := r.Payment[min(1, len(r.Payment)-1)]
-		r.add(order.Fact{Kind: order.KindDisputed, Ref: ref, Status: order.StatusLost, Seq: r.order()}, amount)
+		r.add(order.Fact{Kind: order.KindDisputed, Ref: r.chargedBack(id), Status: order.StatusLost, Seq: r.order()}, amount)
 	}
 }
 
@@ -148,6 +148,25 @@ func (r *reader) charges() []string {
 		}
 	}
 	return ids
+}
+
+// chargedBack is the charge of an order that was charged back, under which the
+// events of the chargeback know it: not one that was declined before. The order's
+// own id if none is listed.
+func (r *reader) chargedBack(id string) string {
+	ref := id
+	for i := range r.at(conektaAt + "charges/data").elements(maxListed) {
+		at := fmt.Sprintf("%scharges/data/%d/", conektaAt, i)
+		charge := r.first(at + "id")
+		switch status := r.first(at + "status"); {
+		case charge == "":
+		case status == "charged_back":
+			return charge
+		case status == "paid" || ref == id:
+			ref = charge
+		}
+	}
+	return ref
 }
 
 // conektaCharge: one charge of an order. Its refunds are listed with negative

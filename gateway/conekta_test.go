@@ -25,6 +25,10 @@ func TestConektaFlows(t *testing.T) {
 	back := func(amount string) map[string]string {
 		return map[string]string{conektaAt + "amount": "5000", conektaAt + "amount_refunded": amount}
 	}
+	// tries is an order that was paid at the second try.
+	tries := func(status string) map[string]string {
+		return set(conektaAt+"charges.data", `[{"id":"c1","status":"declined"},{"id":"c2","status":"`+status+`"},{"id":"c3","status":"declined"}]`)
+	}
 	playFlows(t, []flow{
 		{"Paid", s, []step{
 			{typ: "order.created"}, {typ: "order.pending_payment", at: 1}, {typ: "order.paid", at: 2}, {typ: "charge.paid", at: 2},
@@ -45,6 +49,16 @@ func TestConektaFlows(t *testing.T) {
 		{"Refunded", s, []step{{typ: "order.paid"}, {typ: "charge.refunded", at: 2}, {typ: "order.refunded", at: 2}}, "refunded 5000-5000-0 stop"},
 		{"ChargebackOpen", s, []step{{typ: "order.paid"}, {typ: "charge.chargeback.created", at: 2}, {typ: "charge.chargeback.under_review", at: 3}}, "disputed 5000-0-0 pause"},
 		{"ChargebackWon", s, []step{{typ: "order.paid"}, {typ: "charge.chargeback.created", at: 2}, {typ: "order.charged_back", at: 2}, {typ: "charge.chargeback.won", at: 9}}, "paid 5000-0-0 go"},
+		{"ChargebackOfTheSecondTryWon", s, []step{
+			{typ: "order.paid", set: tries("paid")},
+			{typ: "order.charged_back", at: 2, set: tries("charged_back")},
+			{typ: "charge.chargeback.won", at: 9, ref: "c2"},
+		}, "paid 5000-0-0 go"},
+		{"ChargebackOfACallThatStaysPaid", s, []step{
+			{typ: "order.paid", set: tries("paid")},
+			{typ: "order.charged_back", at: 2, set: tries("paid")},
+			{typ: "charge.chargeback.won", at: 9, ref: "c2"},
+		}, "paid 5000-0-0 go"},
 		{"ChargebackLost", s, []step{{typ: "order.paid"}, {typ: "charge.chargeback.lost", at: 9}, {typ: "order.charged_back", at: 9}}, "charged_back 5000-0-5000 stop"},
 	})
 }

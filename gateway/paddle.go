@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"strings"
 	"time"
 
 	"github.com/paidonce/paidonce/order"
@@ -14,7 +15,9 @@ import (
 //   - A transaction that is paid or completed holds details.totals.grand_total:
 //     what was due after discounts, taxes and credits.
 //   - The merchant's reference is order_id or external_ref in the transaction's
-//     custom_data. Adjustments have none; they name the transaction.
+//     custom_data. What a subscription charges later has it copied from the first
+//     sale and is another one: it has no reference. Adjustments have none either;
+//     they name the transaction.
 //   - Refunds are adjustments, by id, with a status of their own. Chargebacks are
 //     adjustments too, but what ends one is another adjustment that names only the
 //     transaction; so a transaction has one dispute, under its own id, which the
@@ -34,6 +37,8 @@ var Paddle = &Gateway{
 		Retries:  "60 tries in three days for live accounts, 3 in 15 minutes in the sandbox (remembered, not confirmed).",
 		Ordering: "None is promised; `occurred_at` orders them.",
 		Notes: "The payload does not tell the sandbox from live. Put the order's reference into `custom_data.order_id` of the transaction. " +
+			"Renewals, upgrades and one-time charges of a subscription carry the custom data of its first transaction, so that they get no reference; " +
+			"for orders of your own per charge, set `reference`. " +
 			"What a customer pays from a credit balance is not part of `grand_total`, and so not of what is captured. " +
 			"Chargebacks of one transaction are one dispute: the amount of the latest counts. " +
 			"Subscribe to `adjustment.*` besides `transaction.*`. The time in the signature may be 5 minutes off; `tolerance` changes that.",
@@ -88,7 +93,11 @@ func paddleFailed(r *reader) { paddleSnapshot(r, order.StatusFailed) }
 
 func paddleSnapshot(r *reader, failed order.Status) {
 	r.Payment = []string{r.text("/data/id")}
-	r.Reference = r.first("/data/custom_data/order_id", "/data/custom_data/external_ref")
+	// https://developer.paddle.com/build/transactions/custom-data (copied to later
+	// transactions); changing the card of a subscription is a transaction too.
+	if origin := r.at("/data/origin").Str; !strings.HasPrefix(origin, "subscription_") {
+		r.Reference = r.first("/data/custom_data/order_id", "/data/custom_data/external_ref")
+	}
 	phase, known := paddlePhases[r.text("/data/status")]
 	if !known {
 		r.fail("/data/status is none that a transaction has")

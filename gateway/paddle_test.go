@@ -87,6 +87,23 @@ func TestPaddleLateSnapshot(t *testing.T) {
 	require.Nil(t, ready.Own, "what is not paid may still change")
 }
 
+// TestPaddleSubscription: what a subscription charges later carries the custom data
+// of its first sale, and is no payment of that order.
+func TestPaddleSubscription(t *testing.T) {
+	t.Parallel()
+	s := sourceNamed(t, "paddle")
+	for origin, want := range map[string]string{
+		`"web"`: "ord_7", `"api"`: "ord_7", `null`: "ord_7",
+		`"subscription_recurring"`: "", `"subscription_charge"`: "", `"subscription_update"`: "", `"subscription_payment_method_change"`: "",
+	} {
+		st := step{typ: "transaction.completed", set: set("data.origin", origin)}
+		s.Reference = ""
+		require.Equal(t, want, st.event(t, s).Reference, origin)
+		s.Reference = "/data/custom_data/order_id"
+		require.Equal(t, "ord_7", st.event(t, s).Reference, "the merchant says so")
+	}
+}
+
 // TestPaddleTolerance: a queue between Paddle and us may need more time.
 func TestPaddleTolerance(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 //   - Nothing tells when a charge changed, so that what is captured and refunded are
 //     running totals, of which the greatest counts, and the status closes a payment
 //     by its rank. A charge is canceled when it was given up, and when all of it was
-//     refunded: the summary tells which.
+//     refunded: the summary tells which. One that is canceled and keeps all of its
+//     money contradicts itself, and is put aside for a person.
 //   - An event's id is made of the charge, its status, and what was paid and refunded
 //     by then.
 //   - No byte tells the sandbox from live.
@@ -188,7 +190,12 @@ func pagbankCanceled(r *reader) {
 		return
 	}
 	pagbankTotals(r)
+	if n, _ := r.at(r.base + "amount/summary/refunded").integer(); n == 0 && slices.ContainsFunc(r.Facts, pagbankPaid) {
+		r.fail("%s is canceled, and its summary tells of money that was paid and not refunded", r.base)
+	}
 }
+
+func pagbankPaid(f order.Fact) bool { return f.Kind == order.KindCaptured && f.Amount > 0 }
 
 // samplePagBank makes the notification of an order with one charge, or of a checkout.
 func samplePagBank(r SampleRequest) ([]byte, error) {

@@ -51,6 +51,16 @@ func TestPagBankFlows(t *testing.T) {
 	})
 }
 
+// TestPagBankCanceledAndKept: a charge cannot be given up and keep all of its money.
+func TestPagBankCanceledAndKept(t *testing.T) {
+	t.Parallel()
+	s := sourceNamed(t, "pagbank")
+	for refunded, broken := range map[string]bool{"0": true, "null": true, "1000": false, "5000": false} {
+		ev := step{typ: "CANCELED", set: summary("5000", refunded)}.event(t, s)
+		require.Equal(t, broken, ev.Broken != "", refunded)
+	}
+}
+
 // TestPagBankCharges: every charge of an order is a payment, and one that cannot be
 // read takes no other with it.
 func TestPagBankCharges(t *testing.T) {

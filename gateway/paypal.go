@@ -51,6 +51,7 @@ var PayPal = &Gateway{
 			"Nor could it be whether PayPal itself looks at more than the checksum when it is asked (`verify_by: api`). " +
 			"Events of the webhooks simulator cannot be verified with `verify_by: api`. " +
 			"Subscribe to `PAYMENT.*` and `CUSTOMER.DISPUTE.*`. " +
+			"All payments of a subscription (`PAYMENT.SALE.*`) carry its one `custom_id`, so that renewals add up on one order, which is flagged as overpaid. " +
 			"Not confirmed: the deadline, and which object `PAYMENT.SALE.REVERSED` of version 1 carries (one that names no sale is quarantined).",
 	},
 	Covers: Coverage{Of: "body", Fields: []string{"Paypal-Transmission-Id", "Paypal-Transmission-Time"}},

@@ -60,10 +60,20 @@ func (e *paypalEvent) amount(v value, where string, outgoing bool) order.Amount 
 	return e.decimal(n, cur, where)
 }
 
+// authorized: CREATED also tells of an authorisation that PayPal still looks at, or
+// that was denied.
 func (e *paypalEvent) authorized() {
 	e.about(e.id(), order.StrengthPayment)
 	m := e.amount(e.o.get("amount"), "resource.amount", false)
 	e.Own = &m
+	switch strings.ToUpper(e.first("status", "state").Str) {
+	case "PENDING":
+		e.phase(order.StatusProcessing, 0)
+		return
+	case "DENIED":
+		e.phase(order.StatusFailed, 0)
+		return
+	}
 	e.phase(order.StatusAuthorized, 0)
 	e.add(order.Fact{Kind: order.KindAuthorized}, m)
 }
@@ -135,27 +145,31 @@ func (e *paypalEvent) refunded() string {
 	return ""
 }
 
-// paypalOutcome: two codes say that the buyer got the money; while there is
-// none, nothing is decided.
-// https://developer.paypal.com/docs/api/customer-disputes/v1/
-func paypalOutcome(code value) order.Status {
-	switch code.Str {
-	case "":
-		return order.StatusOpen
-	case "RESOLVED_BUYER_FAVOUR", "ACCEPTED":
-		return order.StatusLost
-	}
-	return order.StatusWon
+// paypalOutcomes are the codes of outcomes. While there is none, and with one that
+// PayPal may add one day, nothing is decided.
+// https://developer.paypal.com/api/customer-disputes/v1/definitions/dispute_outcome
+var paypalOutcomes = map[string]order.Status{
+	"RESOLVED_BUYER_FAVOUR": order.StatusLost, "ACCEPTED": order.StatusLost,
+	"RESOLVED_SELLER_FAVOUR": order.StatusWon, "RESOLVED_WITH_PAYOUT": order.StatusWon, "CANCELED_BY_BUYER": order.StatusWon,
+	"DENIED": order.StatusWon, "NONE": order.StatusWon,
 }
 
 // dispute: by its outcome, in the order of its update times. One dispute may be
 // about several payments: each is an event, and what of the amount falls to it is
-// what PayPal says the payment was, or else everything.
+// what PayPal says the payment was, or else everything. Of a lost one about one
+// payment, what went back to the buyer counts, who may have agreed to a part.
 func (e *paypalEvent) dispute() {
+	amount := e.amount(e.o.get("dispute_amount"), "resource.dispute_amount", false)
+	all := e.o.get("disputed_transactions").elements(maxListed)
 	status := order.StatusOpen
 	if e.Type == "CUSTOMER.DISPUTE.RESOLVED" || e.o.get("status").Str == "RESOLVED" {
-		o := e.optional(e.o.get("dispute_outcome"), "resource.dispute_outcome", "outcome_code")
-		status = paypalOutcome(o.get("outcome_code"))
+		o := e.optional(e.o.get("dispute_outcome"), "resource.dispute_outcome", "outcome_code", "amount_refunded")
+		if decided, known := paypalOutcomes[o.get("outcome_code").Str]; known {
+			status = decided
+		}
+		if refunded := o.get("amount_refunded"); status == order.StatusLost && len(all) == 1 && !refunded.absent() {
+			amount = e.amount(refunded, "resource.dispute_outcome.amount_refunded", false)
+		}
 	}
 	at := rfc3339(e.first("update_time", "create_time"))
 	if at.IsZero() {
@@ -165,8 +179,6 @@ func (e *paypalEvent) dispute() {
 		Kind: order.KindDisputed, Ref: e.text(e.o.get("dispute_id"), "resource.dispute_id"), Status: status, Via: true,
 		Seq: max(0, at.UnixMilli()),
 	}
-	amount := e.amount(e.o.get("dispute_amount"), "resource.dispute_amount", false)
-	all := e.o.get("disputed_transactions").elements(maxListed)
 	if len(all) == 0 {
 		e.fail("resource names no transaction that is disputed")
 	}

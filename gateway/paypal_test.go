@@ -234,13 +234,28 @@ func TestPayPalStatuses(t *testing.T) {
 	r.Type = "CUSTOMER.DISPUTE.RESOLVED"
 	for code, want := range map[string]order.Status{
 		`"RESOLVED_BUYER_FAVOUR"`: order.StatusLost, `"ACCEPTED"`: order.StatusLost, `"RESOLVED_SELLER_FAVOUR"`: order.StatusWon,
-		`"RESOLVED_WITH_PAYOUT"`: order.StatusWon, `"CANCELED_BY_BUYER"`: order.StatusWon, `"NONE"`: order.StatusWon, `null`: order.StatusOpen,
+		`"RESOLVED_WITH_PAYOUT"`: order.StatusWon, `"CANCELED_BY_BUYER"`: order.StatusWon, `"DENIED"`: order.StatusWon, `"NONE"`: order.StatusWon, `null`: order.StatusOpen,
+		`"SPLIT_ONE_DAY"`: order.StatusOpen, `7`: order.StatusOpen,
 	} {
 		r.Set = set("resource.dispute_outcome.outcome_code", code)
 		require.Equal(t, want, sampled(t, r).Facts[0].Status, code)
 	}
 	r.Type, r.Set = "CUSTOMER.DISPUTE.UPDATED", map[string]string{"resource.status": "RESOLVED", "resource.dispute_outcome": `{"outcome_code":"ACCEPTED"}`}
 	require.Equal(t, order.StatusLost, sampled(t, r).Facts[0].Status)
+}
+
+// TestPayPalAuthorizationStatus: an authorisation that is looked at, or was denied,
+// authorises nothing.
+func TestPayPalAuthorizationStatus(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]order.Status{
+		`"CREATED"`: order.StatusAuthorized, `"CAPTURED"`: order.StatusAuthorized, `null`: order.StatusAuthorized,
+		`"PENDING"`: order.StatusProcessing, `"DENIED"`: order.StatusFailed,
+	} {
+		ev := sampled(t, gateway.SampleRequest{Source: paypalSource(), Type: "PAYMENT.AUTHORIZATION.CREATED", Set: set("resource.status", status)})
+		require.Equal(t, want, ev.Facts[0].Status, status)
+		require.Equal(t, want == order.StatusAuthorized, len(ev.Facts) == 2, status)
+	}
 }
 
 // TestPayPalDisputeOfTwo: one dispute may be about two payments of two orders.
@@ -308,6 +323,16 @@ func TestPayPalFlows(t *testing.T) {
 			{typ: "CUSTOMER.DISPUTE.RESOLVED", at: 9, amt: 3000, ref: "D1"},
 			{typ: "PAYMENT.CAPTURE.REVERSED", at: 9, amt: 3000, ref: "R1"},
 		}, "partially_refunded 5000-0-3000 pause"},
+		{"DisputeSettledForAPart", s, []step{
+			{typ: "PAYMENT.CAPTURE.COMPLETED"},
+			{typ: "CUSTOMER.DISPUTE.CREATED", at: 5, ref: "D1"},
+			{typ: "CUSTOMER.DISPUTE.RESOLVED", at: 9, ref: "D1", set: set("resource.dispute_outcome.amount_refunded.value", "10.00")},
+			{typ: "PAYMENT.CAPTURE.REFUNDED", at: 9, amt: 1000, ref: "R1"},
+		}, "partially_refunded 5000-1000-0 go"},
+		{"DisputeOfUnknownOutcome", s, []step{
+			{typ: "PAYMENT.CAPTURE.COMPLETED"},
+			{typ: "CUSTOMER.DISPUTE.RESOLVED", at: 9, set: set("resource.dispute_outcome.outcome_code", "SPLIT_ONE_DAY")},
+		}, "disputed 5000-0-0 pause"},
 		{"SaleOfVersion1", s, []step{
 			{typ: "PAYMENT.SALE.PENDING"}, {typ: "PAYMENT.SALE.COMPLETED", at: 1}, {typ: "PAYMENT.SALE.REFUNDED", at: 5, amt: 1000},
 		}, "partially_refunded 5000-1000-0 go"},

@@ -181,5 +181,9 @@ func paystackDispute(r *reader) {
 	}
 	at := r.orderBy(r.date("/data/updated_at"), "the dispute")
 	f := order.Fact{Kind: order.KindDisputed, Ref: r.text("/data/id"), Status: status, Seq: at, Via: true}
-	r.add(f, paystackMoney(r, "/data/refund_amount"))
+	amount := "/data/refund_amount"
+	if r.at(amount).absent() {
+		amount = "/data/transaction/amount" // all of it, while nobody has said how much
+	}
+	r.add(f, paystackMoney(r, amount))
 }

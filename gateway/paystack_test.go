@@ -41,6 +41,7 @@ func TestPaystackFlows(t *testing.T) {
 		}, "partially_refunded 5000-2500-0 go"},
 		{"RefundFails", s, []step{{typ: "charge.success"}, {typ: "refund.pending", ref: "1"}, {typ: "refund.failed", ref: "1"}}, "paid 5000-0-0 go"},
 		{"DisputeOpen", s, []step{{typ: "charge.success"}, {typ: "charge.dispute.create", at: 1}, {typ: "charge.dispute.remind", at: 5}}, "disputed 5000-0-0 pause"},
+		{"DisputeWithoutAmount", s, []step{{typ: "charge.success"}, {typ: "charge.dispute.create", at: 1, set: set("data.refund_amount", "null")}}, "disputed 5000-0-0 pause"},
 		{"DisputeDeclined", s, []step{
 			{typ: "charge.success"}, {typ: "charge.dispute.create", at: 1}, {typ: "charge.dispute.resolve", at: 5, set: set("data.resolution", "declined")},
 		}, "paid 5000-0-0 go"},

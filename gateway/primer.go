@@ -109,6 +109,9 @@ func primerPayment(r *reader) {
 	if phase == order.StatusAuthorized {
 		r.add(order.Fact{Kind: order.KindAuthorized}, amount)
 	}
+	if status == "SETTLING" {
+		return // of what was settled before, in part, it says nothing
+	}
 	captured, refunded := order.Amount{Currency: cur}, order.Amount{Currency: cur}
 	if strings.HasSuffix(status, "SETTLED") {
 		captured = r.minor("/payment/processor/amountCaptured", cur)

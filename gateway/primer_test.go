@@ -42,6 +42,9 @@ func TestPrimerFlows(t *testing.T) {
 		{"Declined", s, []step{{typ: "PAYMENT.STATUS", set: primerIs("PENDING", "0", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("DECLINED", "0", "0")}}, "failed 0-0-0 wait"},
 		{"Cancelled", s, []step{{typ: "PAYMENT.STATUS", set: primerIs("AUTHORIZED", "0", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("CANCELLED", "0", "0")}}, "canceled 0-0-0 wait"},
 		{"InPart", s, []step{{typ: "PAYMENT.STATUS", set: primerIs("AUTHORIZED", "0", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("PARTIALLY_SETTLED", "2000", "0")}}, "partially_paid 2000-0-0 wait"},
+		{"RestIsSettling", s, []step{
+			{typ: "PAYMENT.STATUS", set: primerIs("PARTIALLY_SETTLED", "2000", "0")}, {typ: "PAYMENT.STATUS", at: 1, set: primerIs("SETTLING", "2000", "0")},
+		}, "partially_paid 2000-0-0 wait"},
 		{"TwoRefunds", s, []step{
 			{typ: "PAYMENT.STATUS"}, {typ: "PAYMENT.REFUND", at: 1, set: primerIs("SETTLED", "5000", "1000")}, {typ: "PAYMENT.REFUND", at: 2, set: primerIs("SETTLED", "5000", "2500")},
 		}, "partially_refunded 5000-2500-0 go"},

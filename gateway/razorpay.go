@@ -122,8 +122,13 @@ func razorpayAuthorized(r *reader) {
 	r.add(order.Fact{Kind: order.KindAuthorized}, m)
 }
 
-// razorpayCaptured: the payment, which is captured in full.
+// razorpayCaptured: the payment, which is captured in full. An order or a link that
+// is called paid is believed only as far as its payment was captured.
 func razorpayCaptured(r *reader) {
+	if r.at(razorpayPaymentAt + "/captured").isFalse() {
+		razorpayAuthorized(r)
+		return
+	}
 	razorpayPayment(r)
 	m := razorpayMoney(r, razorpayPaymentAt, "amount")
 	r.own(m)

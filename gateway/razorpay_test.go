@@ -57,6 +57,10 @@ func TestRazorpayFlows(t *testing.T) {
 			{typ: "payment.dispute.under_review", at: 6},
 			{typ: "payment.dispute.action_required", at: 7},
 		}, "disputed 5000-0-0 pause"},
+		{"OrderOfAPaymentThatIsNotCaptured", s, []step{
+			{typ: "order.paid", set: map[string]string{razorpayPayment + "status": "authorized", razorpayPayment + "captured": "false"}},
+			{typ: "payment_link.paid", set: map[string]string{razorpayPayment + "status": "authorized", razorpayPayment + "captured": "false"}},
+		}, "authorized 0-0-0 wait"},
 		{"DisputeWon", s, []step{
 			{typ: "payment.captured"}, {typ: "payment.dispute.created", at: 5}, {typ: "payment.dispute.won", at: 9},
 		}, "paid 5000-0-0 go"},

@@ -16,9 +16,10 @@ import (
 // Redsys maps the online notification of Redsys (and of the banks that resell it):
 // a form, or JSON, that holds base64 of JSON. Its rules:
 //
-//   - A payment is known by Ds_Order alone, which is the merchant's own number of
-//     it, and so the reference too. Shops whose orders have other names put those
-//     into Ds_MerchantData and set reference: /ds_merchantdata.
+//   - A payment is known by Ds_Order, which is the merchant's own number of it, and
+//     so the reference too. Shops whose orders have other names put those into
+//     Ds_MerchantData and set reference: /ds_merchantdata. Two merchant codes may
+//     count alike, so that the code is a part of the payment's id.
 //   - Ds_Response says whether it happened: 0000 to 0099 for payments, 0900 for
 //     confirmations and refunds, 0400 for cancellations. A refusal of a payment is
 //     one attempt of several; that of anything else says nothing.
@@ -46,7 +47,7 @@ var Redsys = &Gateway{
 		Notes: "Both versions of the signature are taken, `HMAC_SHA256_V1` and `HMAC_SHA512_V2`; SOAP is not. " +
 			"The return of the shopper (URLOK) carries the same fields: it must not be the only thing that pays an order. " +
 			"Operations that you make yourself (REST, the portal) may send nothing: look at their answers. " +
-			"Not confirmed: the deadline, the zone of `Ds_Date`, and that yen have no decimals.",
+			"Not confirmed: the deadline, the zone of `Ds_Date`, that yen have no decimals, and that every partial confirmation and refund has an authorisation code of its own: those of one code count once.",
 	},
 	Covers: Coverage{Of: "fields", Fields: []string{"Ds_MerchantParameters"}},
 	// Redsys names none.
@@ -73,7 +74,7 @@ var redsys = layout{
 		{"3", "a payment was refunded, in part or in full", order.StrengthModification, redsysRefund},
 		{"5", "the first payment of a recurring one", order.StrengthPayment, redsysCapture(true, 99)},
 		{"6", "a further payment of a recurring one", order.StrengthPayment, redsysCapture(true, 99)},
-		{"7", "a payment was authenticated, to be confirmed later", order.StrengthPayment, redsysAuthorize},
+		{"7", "a payment was authenticated, to be confirmed later; no money is held", order.StrengthPayment, redsysAuthenticated},
 		{"8", "an authenticated payment was confirmed: the money was captured", order.StrengthModification, redsysCapture(false, 99, 900)},
 		{"9", "a preauthorisation was canceled", order.StrengthModification, redsysCancel},
 		{"A", "a payment without authentication", order.StrengthPayment, redsysCapture(true, 99)},
@@ -166,6 +167,9 @@ func redsysID(r *reader) string {
 func redsysPayment(r *reader) order.Amount {
 	id := r.text("/ds_order")
 	r.Payment, r.Reference = []string{id}, id
+	if merchant := r.first("/ds_merchantcode"); merchant != "" {
+		r.Payment[0] = merchant + "/" + id
+	}
 	number := r.at("/ds_currency").Str
 	cur, known := numericCurrencies()[strings.Repeat("0", max(0, 3-len(number)))+number]
 	if !known {
@@ -238,6 +242,18 @@ func redsysAuthorize(r *reader) {
 	}
 	r.phase(order.StatusAuthorized, 0)
 	r.add(order.Fact{Kind: order.KindAuthorized}, m)
+}
+
+// redsysAuthenticated: the shopper was recognised. No money is held for it, so that
+// the confirmation may yet be refused.
+func redsysAuthenticated(r *reader) {
+	m, code := redsysPayment(r), redsysAnswer(r)
+	r.own(m)
+	if !redsysOK(code, []int{99}) {
+		redsysRefused(r, code)
+		return
+	}
+	r.phase(order.StatusProcessing, 0)
 }
 
 func redsysRefund(r *reader) {

@@ -23,6 +23,7 @@ var _ = conforms("redsys", conformance{
 	badCurrencies: []string{`EUR`, `000`, `0978`, ``, `97 8`, `999`},
 	noMode:        true,
 	noTime:        true,
+	payment:       func(r gateway.SampleRequest) string { return "999008881/" + r.Payment },
 	unreadable: map[string]string{
 		"Empty": "", "NoParameters": "Ds_SignatureVersion=HMAC_SHA256_V1", "NotBase64": "Ds_MerchantParameters=%7B%7D", "NotJSON": parameters("Ds_Order=1"),
 		"Twice": parameters("{}") + "&" + parameters("{}"), "Array": parameters("[]"), "NotUTF8": parameters("{\"a\":\"\xff\"}"),
@@ -117,6 +118,8 @@ func TestRedsysResponses(t *testing.T) {
 		{"2", "0190", gateway.NoFact},
 		{"3", "0900", "refunded ok"},
 		{"3", "0950", gateway.NoFact},
+		{"7", "0000", "phase processing"},
+		{"7", "0190", "phase failed"},
 		{"9", "0400", "phase canceled"},
 		{"9", "0190", gateway.NoFact},
 		{"34", "0900", ""},
@@ -128,6 +131,18 @@ func TestRedsysResponses(t *testing.T) {
 		}
 		require.Equal(t, tt.want, said(tt.typ, tt.response), "%s %s", tt.typ, tt.response)
 	}
+}
+
+// TestRedsysMerchants: two merchant codes that number their payments alike have two
+// payments.
+func TestRedsysMerchants(t *testing.T) {
+	t.Parallel()
+	r := gateway.SampleRequest{Source: redsysByData(), Type: "0", Reference: "ord_7", Payment: "000000000001"}
+	first := sampled(t, r)
+	r.Set = set("Ds_MerchantCode", "999008882")
+	second := sampled(t, r)
+	require.Equal(t, []string{"999008881/000000000001"}, first.Payment)
+	require.Equal(t, []string{"999008882/000000000001"}, second.Payment)
 }
 
 func TestRedsysCurrencies(t *testing.T) {
@@ -156,7 +171,8 @@ func TestRedsysFlows(t *testing.T) {
 		{"Canceled", s, []step{{typ: "1"}, {typ: "9", at: 60}}, "canceled 0-0-0 wait"},
 		{"Deferred", s, []step{{typ: "O"}, {typ: "P", at: 60}}, "paid 5000-0-0 go"},
 		{"DeferredCanceled", s, []step{{typ: "O"}, {typ: "Q", at: 60}}, "canceled 0-0-0 wait"},
-		{"Authenticated", s, []step{{typ: "7"}, {typ: "8", at: 60}}, "paid 5000-0-0 go"},
+		{"Authenticated", s, []step{{typ: "7"}}, "pending 0-0-0 wait"},
+		{"AuthenticatedAndConfirmed", s, []step{{typ: "7"}, {typ: "8", at: 60}}, "paid 5000-0-0 go"},
 		{"RefundedInParts", s, []step{{typ: "0"}, {typ: "3", at: 60, amt: 1000, ref: "RRR111"}, {typ: "3", at: 90, amt: 1500, ref: "RRR222"}}, "partially_refunded 5000-2500-0 go"},
 		{"RefundRefused", s, []step{{typ: "0"}, {typ: "3", at: 60, set: set("Ds_Response", "0950")}}, "paid 5000-0-0 go"},
 	})

@@ -15,8 +15,10 @@ import (
 //   - sentForRefund is the refund, refunded tells it again. A refund is known by
 //     its reference; one without is known by its event, so that two never become
 //     one, and cannot fail.
-//   - informationRequested opens a dispute. How one ends is told by types that
-//     could not be confirmed, so that it stays open until a person looks.
+//   - A settlement that failed undoes the one of its reference. Without a reference
+//     it may be any of them: then that much money is taken off besides.
+//   - informationRequested opens a dispute, chargedBack loses it. No type is known
+//     that gives one back, so that it stays so until a person looks.
 //   - eventTimestamp has no zone, so that the event has no time; what happened to
 //     one thing is ordered by what it is.
 //
@@ -37,7 +39,7 @@ var Worldpay = &Gateway{
 		Ordering: "None is promised.",
 		Notes: "Not confirmed: **the encoding of the signature** (hexadecimal is taken), whether the secret is decoded first, the deadline, and the zone of `eventTimestamp`. " +
 			"Try it in the sandbox before you set `unconfirmed: true`. Give every partial settlement and refund a `reference` of its own: " +
-			"partial settlements without one count once, refunds without one cannot be told to have failed. Of disputes only `informationRequested` is known.",
+			"partial settlements without one count once, refunds without one cannot be told to have failed. `settlementFailed` and `informationRequested` are sent in certain cases only: ask your Implementation Manager to turn them on. Of disputes `informationRequested` and `chargedBack` are known, and nothing that ends one well: record that by hand.",
 	},
 	Covers: Coverage{Of: "body"},
 	// Worldpay's pages name none that could be read.
@@ -64,13 +66,15 @@ var worldpay = layout{
 		{"sentForAuthorization", "the shopper's bank is asked", order.StrengthPayment, worldpayPhase(order.StatusProcessing)},
 		{"authorized", "money is authorised and can be settled", order.StrengthPayment, worldpayAuthorized},
 		{"sentForSettlement", "the money was captured", order.StrengthPayment, worldpayCaptured},
+		{"settlementFailed", "a settlement failed: the money did not come", order.StrengthModification, worldpayFailed},
 		{"refused", "the shopper's bank refused", order.StrengthPayment, worldpayPhase(order.StatusFailed)},
 		{"error", "the payment went wrong", order.StrengthPayment, worldpayPhase(order.StatusFailed)},
 		{"cancelled", "the payment was canceled before it was settled", order.StrengthPayment, worldpayPhase(order.StatusCanceled)},
 		{"expired", "the payment was not settled in time", order.StrengthPayment, worldpayPhase(order.StatusExpired)},
 		{"sentForRefund", "a refund was made", order.StrengthModification, worldpayRefund(order.StatusOK)},
 		{"refundFailed", "a refund failed: the money came back", order.StrengthModification, worldpayRefund(order.StatusFailed)},
-		{"informationRequested", "the shopper disputes the payment", order.StrengthModification, worldpayDispute},
+		{"informationRequested", "the shopper disputes the payment", order.StrengthModification, worldpayDispute(order.StatusOpen)},
+		{"chargedBack", "the payment was charged back", order.StrengthModification, worldpayDispute(order.StatusLost)},
 	},
 	silent: []string{"settled", "refunded", "tokenCreated"},
 }
@@ -111,6 +115,21 @@ func worldpayCaptured(r *reader) {
 	r.add(order.Fact{Kind: order.KindCaptured, Ref: ref, Status: order.StatusOK}, worldpayMoney(r))
 }
 
+// worldpayFailed: the settlement of the same reference. One without may have been
+// made with a reference all the same, and its money must not stay counted.
+func worldpayFailed(r *reader) {
+	ref := worldpayPayment(r)
+	m := worldpayMoney(r)
+	own := r.first("/eventDetails/reference")
+	if own != "" {
+		ref = own
+	}
+	r.add(order.Fact{Kind: order.KindCaptured, Ref: ref, Status: order.StatusFailed}, m)
+	if own == "" {
+		r.add(order.Fact{Kind: order.KindRefunded, Ref: r.ID, Status: order.StatusOK, Forced: true}, m)
+	}
+}
+
 func worldpayRefund(status order.Status) func(*reader) {
 	return func(r *reader) {
 		worldpayPayment(r)
@@ -126,9 +145,11 @@ func worldpayRefund(status order.Status) func(*reader) {
 	}
 }
 
-func worldpayDispute(r *reader) {
-	id := worldpayPayment(r)
-	r.add(order.Fact{Kind: order.KindDisputed, Ref: id, Status: order.StatusOpen}, worldpayMoney(r))
+func worldpayDispute(status order.Status) func(*reader) {
+	return func(r *reader) {
+		id := worldpayPayment(r)
+		r.add(order.Fact{Kind: order.KindDisputed, Ref: id, Status: status}, worldpayMoney(r))
+	}
 }
 
 // sampleWorldpay makes an event. Its payment is its reference, so that a payment
@@ -156,7 +177,11 @@ func sampleWorldpay(r SampleRequest) ([]byte, error) {
 	switch r.Type {
 	case "sentForRefund", "refundFailed":
 		details["reference"] = r.refID("", 10, payment)
-	case "informationRequested":
+	case "settlementFailed":
+		if r.Ref != "" {
+			details["reference"] = r.Ref
+		}
+	case "informationRequested", "chargedBack":
 		details["classification"] = "chargeback"
 	case "sentForSettlement":
 		if r.Ref != "" {

@@ -69,6 +69,20 @@ func TestWorldpayFlows(t *testing.T) {
 			{typ: "sentForRefund", at: 19, amt: 1000, ref: "R2"},
 		}, "partially_refunded 5000-2000-0 go"},
 		{"RefundFails", s, []step{{typ: "sentForSettlement"}, {typ: "sentForRefund", at: 9}, {typ: "refundFailed", at: 19}}, "paid 5000-0-0 go"},
+		{"SettlementFails", s, []step{{typ: "authorized"}, {typ: "sentForSettlement", at: 9}, {typ: "settlementFailed", at: 19}}, "authorized 0-0-0 stop"},
+		{"OneOfTwoSettlementsFails", s, []step{
+			{typ: "authorized"},
+			{typ: "sentForSettlement", at: 9, amt: 2000, ref: "S1"},
+			{typ: "sentForSettlement", at: 9, amt: 3000, ref: "S2"},
+			{typ: "settlementFailed", at: 19, amt: 2000, ref: "S1"},
+		}, "partially_paid 3000-0-0 wait"},
+		{"NobodySaysWhichSettlementFailed", s, []step{
+			{typ: "sentForSettlement", at: 9, amt: 2000, ref: "S1"},
+			{typ: "sentForSettlement", at: 9, amt: 3000, ref: "S2"},
+			{typ: "settlementFailed", at: 19, amt: 2000},
+		}, "partially_refunded 5000-0-2000 pause"},
+		{"ChargedBack", s, []step{{typ: "sentForSettlement"}, {typ: "informationRequested", at: 9}, {typ: "chargedBack", at: 19}}, "charged_back 5000-0-5000 stop"},
+		{"ChargedBackInPart", s, []step{{typ: "sentForSettlement"}, {typ: "chargedBack", at: 19, amt: 1000}}, "partially_refunded 5000-0-1000 pause"},
 		{"Disputed", s, []step{{typ: "sentForSettlement"}, {typ: "informationRequested", at: 9}}, "disputed 5000-0-0 pause"},
 	})
 }
