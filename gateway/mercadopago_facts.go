@@ -11,6 +11,7 @@ type mercadoSnapshot struct {
 	draft
 	state    *mercadoState
 	detail   string
+	whole    string // status_detail of the order that it belongs to
 	amount   order.Amount
 	refunded order.Amount
 	version  int64
@@ -53,7 +54,7 @@ func mercadoOrder(s Source, asked Object, a Answer) ([]order.Event, error) {
 		return nil, fault
 	}
 	whole := draft{}
-	o := whole.members(doc, "the order", "id", "status", "external_reference", "currency", "country_code", "last_updated_date", "transactions")
+	o := whole.members(doc, "the order", "id", "status", "status_detail", "external_reference", "currency", "country_code", "last_updated_date", "transactions")
 	if id, _ := o.get("id").name(); !strings.EqualFold(id, asked.ID) {
 		return nil, parseError("shape", "the answer is not about the order that was asked about")
 	}
@@ -70,7 +71,7 @@ func mercadoOrder(s Source, asked Object, a Answer) ([]order.Event, error) {
 	cur := mercadoCurrency(o)
 	var events []order.Event
 	for _, p := range payments {
-		m := mercadoSnapshot{draft: whole, version: updated(whole.At, a)}
+		m := mercadoSnapshot{draft: whole, version: updated(whole.At, a), whole: o.get("status_detail").Str}
 		f := m.members(p, "a payment", "id", "status", "status_detail", "amount", "refunded_amount")
 		id := m.text(f.get("id"), "the id of a payment")
 		m.is("order.", mercadoOrders, f.get("status"), f.get("status_detail"))
@@ -82,6 +83,7 @@ func mercadoOrder(s Source, asked Object, a Answer) ([]order.Event, error) {
 			m.refunded = m.refundedTotal(f.get("refunded_amount"), cur, "refunded_amount")
 			m.all(id)
 			m.refundsOf(id, refunds, cur, len(payments) == 1)
+			m.partOfNothing(len(payments) == 1)
 		}
 		if s.Mode == Live && strings.HasPrefix(strings.ToUpper(o.get("id").Str), mercadoTest) {
 			misfit(&m.Event, order.MisfitMode)
@@ -122,16 +124,36 @@ func (m *mercadoSnapshot) is(prefix string, states []mercadoState, status, detai
 func (m *mercadoSnapshot) unknown() bool { return m.broken() || m.state == nil }
 
 // refundedTotal is the total that was refunded. A fully refunded payment without
-// one is refunded in full.
+// one is refunded in full. Some orders stay processed when they are refunded, and
+// only their status_detail tells.
+// https://www.mercadopago.com.br/developers/en/docs/checkout-pro-orders/payment-management/status/order-status
 func (m *mercadoSnapshot) refundedTotal(v, cur value, where string) order.Amount {
-	switch {
-	case !v.absent():
-		return m.decimal(v, cur, where)
-	case m.state.status == "refunded":
+	told := order.Amount{Currency: m.amount.Currency}
+	if !v.absent() {
+		told = m.decimal(v, cur, where)
+	}
+	full := m.state.status == "refunded" || m.state.captured && (m.detail == "refunded" || m.whole == "refunded")
+	if full && told.Minor == 0 {
 		return m.amount
 	}
-	return order.Amount{Currency: m.amount.Currency}
+	return told
 }
+
+// partOfNothing breaks a payment that is refunded in part without a word of how
+// much. Of an order with several, its own status_detail does not tell which.
+func (m *mercadoSnapshot) partOfNothing(only bool) {
+	if m.detail != partlyRefunded && !(only && m.whole == partlyRefunded) {
+		return
+	}
+	for _, f := range m.Facts {
+		if f.Kind == order.KindRefunded && f.Amount > 0 {
+			return
+		}
+	}
+	m.fail("the payment is refunded in part, and there is no amount")
+}
+
+const partlyRefunded = "partially_refunded"
 
 // all sets every register of the payment.
 func (m *mercadoSnapshot) all(id string) {

@@ -122,6 +122,22 @@ func TestMercadoPagoAnswers(t *testing.T) {
 	require.Equal(t, now.UnixMilli(), spokenOne(t, r).Facts[0].Seq)
 }
 
+// TestMercadoPagoPartOfNothing: an order that is refunded in part must say how
+// much, or it would count as paid in full.
+func TestMercadoPagoPartOfNothing(t *testing.T) {
+	t.Parallel()
+	r := gateway.SampleRequest{Source: sourceNamed(t, "mercadopago"), Type: "order.processed", Reference: "ord_7", Amount: order.Amount{Minor: 5000, Currency: "BRL"}}
+	for _, path := range []string{"status_detail", "transactions.payments.0.status_detail"} {
+		r.Set = map[string]string{path: "partially_refunded"}
+		require.Contains(t, spokenOne(t, r).Broken, "refunded")
+		r.Set["transactions.payments.0.refunded_amount"] = "10.00"
+		require.Empty(t, spokenOne(t, r).Broken)
+		delete(r.Set, "transactions.payments.0.refunded_amount")
+		r.Set["transactions.refunds"] = `[{"id":"REF1","amount":"10.00","status":"processed"}]`
+		require.Empty(t, spokenOne(t, r).Broken)
+	}
+}
+
 var _ = asks([]askedFlow{
 	{gateway: "mercadopago", name: "Paid", steps: []step{{typ: "payment.pending"}, {typ: "payment.in_process", at: 1}, {typ: "payment.approved", at: 2}}, want: "paid 5000-0-0 go"},
 	{gateway: "mercadopago", name: "AuthorizedThenCaptured", steps: []step{{typ: "payment.authorized"}, {typ: "payment.approved", at: 2}}, want: "paid 5000-0-0 go"},
@@ -153,5 +169,11 @@ var _ = asks([]askedFlow{
 		{typ: "order.created"}, {typ: "order.action_required", at: 1}, {typ: "order.processed", at: 2},
 	}, want: "paid 5000-0-0 go"},
 	{gateway: "mercadopago", name: "OrderRefunded", steps: []step{{typ: "order.processed"}, {typ: "order.refunded", at: 2}}, want: "refunded 5000-5000-0 stop"},
+	{gateway: "mercadopago", name: "OrderStaysProcessedWhenRefunded", steps: []step{
+		{typ: "order.processed"}, {typ: "order.processed", at: 2, set: set("status_detail", "refunded")},
+	}, want: "refunded 5000-5000-0 stop"},
+	{gateway: "mercadopago", name: "OrderPaymentStaysProcessedWhenRefunded", steps: []step{
+		{typ: "order.processed"}, {typ: "order.processed", at: 2, set: set("transactions.payments.0.status_detail", "refunded")},
+	}, want: "refunded 5000-5000-0 stop"},
 	{gateway: "mercadopago", name: "OrderChargedBack", steps: []step{{typ: "order.processed"}, {typ: "order.charged_back", at: 2}}, want: "charged_back 5000-0-5000 stop"},
 }...)
