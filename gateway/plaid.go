@@ -23,9 +23,12 @@ import (
 //   - A payment is asked about, since a webhook tells neither its amount nor what
 //     was refunded. amount_refunded changes without the status, so the version is
 //     not last_status_update: the call that began last is the newest.
-//   - A payment counts as captured once it is EXECUTED (the money has left the
-//     payer's account) or SETTLED. INITIATED is authorised: Plaid calls it a
-//     success where banks tell no more, and it may still be rejected.
+//   - A payment counts as captured once it is SETTLED: Plaid calls that the only
+//     status upon which anything may be released, and tells it only of payments to
+//     its virtual accounts. INITIATED and EXECUTED are authorised: the money may
+//     still not arrive. With unconfirmed: true EXECUTED (the money has left the
+//     payer's account) counts as captured too.
+//     https://plaid.com/docs/payment-initiation/payment-status/
 //   - The merchant's reference is reference.
 //   - Webhooks of transfers (United States) name no transfer, so there is nothing
 //     to ask about: they are ignored.
@@ -41,7 +44,9 @@ var Plaid = &Gateway{
 		Retries:  "Without a 200 within 10 s, for up to 24 hours with growing pauses.",
 		Ordering: "None is promised, and the newest call counts.",
 		Notes: "Payment Initiation only. **`TRANSFER_EVENTS_UPDATE` is ignored**: it names no transfer, only that there is news in a list that has to be read on from where one was. " +
-			"`PAYMENT_STATUS_EXECUTED` counts as captured, though Plaid warns that it proves no receipt; `PAYMENT_STATUS_INITIATED`, at which many payments in the EU stay, does not. " +
+			"Only `PAYMENT_STATUS_SETTLED` counts as captured, which Plaid tells of payments to its virtual accounts. " +
+			"Without one, enter by hand what arrived at your bank, or take the payer's bank at its word with `unconfirmed: true`: then `PAYMENT_STATUS_EXECUTED` counts too, " +
+			"though Plaid warns against releasing anything upon it. `PAYMENT_STATUS_INITIATED`, at which many payments in the EU stay, never counts. " +
 			"Standing orders are ignored.",
 	},
 	Covers: Coverage{Of: "body"},
@@ -51,6 +56,7 @@ var Plaid = &Gateway{
 	Options: append([]Option{
 		{"client_id", true, "the client id, with which keys and payments are asked for"},
 		{"client_secret", true, "the secret of the same environment"},
+		{"unconfirmed", false, "true: `PAYMENT_STATUS_EXECUTED` counts as paid, though nobody has confirmed that the money arrived"},
 		optionSigningKeys,
 	}, optionsAPI...),
 	Secrets: func(Source) []string { return nil },
@@ -100,13 +106,15 @@ var plaidRemote = &Remote{
 
 var plaidKinds = map[string]*regexp.Regexp{"payment": regexp.MustCompile(`^payment-id-[0-9A-Za-z-]{8,100}$`)}
 
+const plaidExecuted = "PAYMENT_STATUS_EXECUTED"
+
 // plaidStates: https://plaid.com/docs/payment-initiation/payment-status/
 var plaidStates = askedStates{
 	{status: "PAYMENT_STATUS_INPUT_NEEDED", meaning: "the payment waits for the payer", phase: order.StatusProcessing},
 	{status: "PAYMENT_STATUS_AUTHORISING", meaning: "the bank authorises the payment", phase: order.StatusProcessing},
 	{status: "PAYMENT_STATUS_PROCESSING", meaning: "the payment is under way (older name)", phase: order.StatusProcessing},
 	{status: "PAYMENT_STATUS_INITIATED", meaning: "the bank accepted the payment", phase: order.StatusAuthorized},
-	{status: "PAYMENT_STATUS_EXECUTED", meaning: "the money has left the payer's account", phase: order.StatusAuthorized, captured: true},
+	{status: plaidExecuted, meaning: "the money has left the payer's account; it counts with `unconfirmed: true`", phase: order.StatusAuthorized},
 	{status: "PAYMENT_STATUS_SETTLED", meaning: "the money has arrived", phase: order.StatusAuthorized, captured: true},
 	{status: "PAYMENT_STATUS_INSUFFICIENT_FUNDS", meaning: "the payer had too little money", phase: order.StatusFailed},
 	{status: "PAYMENT_STATUS_FAILED", meaning: "the payment failed", phase: order.StatusFailed},
@@ -209,7 +217,8 @@ func plaidAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 		m := d.members(v, where, "currency", "value")
 		return d.decimal(m.get("value"), m.get("currency"), where)
 	}
-	r := registers{phase: state.phase, captured: state.captured, amount: money(f.get("amount"), "amount")}
+	captured := state.captured || s.Unconfirmed && state.status == plaidExecuted
+	r := registers{phase: state.phase, captured: captured, amount: money(f.get("amount"), "amount")}
 	if v := f.get("amount_refunded"); !v.absent() {
 		refunded := money(v, "amount_refunded")
 		if refunded.Currency != r.amount.Currency {

@@ -38,7 +38,7 @@ var (
 	_ = conforms("plaid", conformance{
 		keys:        plaidKeys(),
 		unknownType: map[string]string{"status": "PAYMENT_STATUS_ESTABLISHED"},
-		typ:         "payment.PAYMENT_STATUS_EXECUTED",
+		typ:         "payment.PAYMENT_STATUS_SETTLED",
 		amount:      "amount.value",
 		currency:    "amount.currency",
 		badAmounts:  decimals,
@@ -71,6 +71,7 @@ var (
 			{typ: "payment.PAYMENT_STATUS_SETTLED", at: 3},
 		}, want: "paid 5000-0-0 go"},
 		{gateway: "plaid", name: "InitiatedIsNotPaid", steps: []step{{typ: "payment.PAYMENT_STATUS_AUTHORISING"}, {typ: "payment.PAYMENT_STATUS_INITIATED", at: 1}}, want: "authorized 0-0-0 wait"},
+		{gateway: "plaid", name: "ExecutedIsNotPaid", steps: []step{{typ: "payment.PAYMENT_STATUS_INITIATED"}, {typ: "payment.PAYMENT_STATUS_EXECUTED", at: 1}}, want: "authorized 0-0-0 wait"},
 		{gateway: "plaid", name: "Rejected", steps: []step{{typ: "payment.PAYMENT_STATUS_INITIATED"}, {typ: "payment.PAYMENT_STATUS_REJECTED", at: 1}}, want: "failed 0-0-0 wait"},
 		{gateway: "plaid", name: "Canceled", steps: []step{{typ: "payment.PAYMENT_STATUS_AUTHORISING"}, {typ: "payment.PAYMENT_STATUS_CANCELLED", at: 1}}, want: "canceled 0-0-0 wait"},
 		{gateway: "plaid", name: "RefundThatComesBack", steps: []step{
@@ -137,6 +138,21 @@ func TestPlaidKeys(t *testing.T) {
 	d.Header.Set("Plaid-Verification", "x.y.z")
 	_, err = gateway.Plaid.Remote.Key(source, d)
 	require.NotEmpty(t, signature.ReasonOf(err))
+}
+
+// TestPlaidExecuted: that the money has left the payer's account counts as paid
+// only where the source says so.
+func TestPlaidExecuted(t *testing.T) {
+	t.Parallel()
+	source := sourceNamed(t, "plaid")
+	paid := func(typ string) int64 {
+		return fold(step{typ: "payment.PAYMENT_STATUS_" + typ}.answered(t, source)).Captured
+	}
+	require.Zero(t, paid("EXECUTED"))
+	source.Unconfirmed = true
+	require.NoError(t, gateway.Plaid.Check(source))
+	require.EqualValues(t, 5000, paid("EXECUTED"))
+	require.Zero(t, paid("INITIATED"))
 }
 
 func TestPlaidCall(t *testing.T) {
