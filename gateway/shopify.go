@@ -19,9 +19,11 @@ import (
 //     refund refund_line_items, a transaction kind, a dispute reason and
 //     initiated_at. The last three name their order in order_id.
 //   - A payment is a Shopify order, by its number. What the API answers about it
-//     is a snapshot: financial_status says what total_price means, and refunds
+//     is a snapshot: financial_status says what its totals mean, and refunds
 //     come one by one, by the ids of their transactions. Its version is updated_at
 //     in milliseconds.
+//   - total_price stays when an order is edited, so what was paid is read from
+//     current_total_price and total_outstanding where those are told.
 //   - A dispute is no part of the order, so it is asked about itself; it has no
 //     version, so the newest call is the newest state.
 //   - The merchant's reference is the note attribute order_id.
@@ -42,7 +44,8 @@ var Shopify = &Gateway{
 		Ordering: "None is promised. Snapshots are ordered by the order's `updated_at`.",
 		Notes: "Subscribe to `orders/*`, `refunds/create`, `order_transactions/create` and `disputes/*`. Put your reference into the note attribute `order_id`, " +
 			"or say where it stands with `reference` (`/order/name`). Orders older than 60 days need the scope `read_all_orders`. " +
-			"Test notifications sent from the admin are signed with another secret. A partly paid order needs `total_outstanding` in the answer.",
+			"Test notifications sent from the admin are signed with another secret. A partly paid order needs `total_outstanding` in the answer. " +
+			"Not confirmed: whether `total_outstanding` falls below zero when too much was paid; if not, an order that is edited after it was paid counts with its new total.",
 	},
 	Covers: Coverage{Of: "body"},
 	// https://shopify.dev/docs/apps/build/webhooks/subscribe/https
@@ -222,7 +225,7 @@ func shopifyStatusOf(name string) *shopifyStatus {
 // shopifyOrder reads an order: a snapshot of the payment.
 func shopifyOrder(s Source, o Object, doc, v value, a Answer) []order.Event {
 	d := &shopifyReader{}
-	f := d.members(v, "order", "financial_status", "currency", "total_price", "total_outstanding", "updated_at", "test",
+	f := d.members(v, "order", "financial_status", "currency", "total_price", "current_total_price", "total_outstanding", "updated_at", "test",
 		"cancelled_at", "note_attributes", "refunds")
 	d.Payment, d.Type, d.Strength = []string{o.ID}, unreadableType, order.StrengthPayment
 	d.At = rfc3339(f.get("updated_at"))

@@ -1,6 +1,10 @@
 package gateway
 
-import "github.com/paidonce/paidonce/order"
+import (
+	"strings"
+
+	"github.com/paidonce/paidonce/order"
+)
 
 // shopifyReader is an order while it is read.
 type shopifyReader struct {
@@ -10,15 +14,22 @@ type shopifyReader struct {
 	version int64
 }
 
+// shopifyRefunds is what the refunds of an order come to.
+type shopifyRefunds struct{ done, tried int64 }
+
 // snapshot sets every register of the payment.
 func (d *shopifyReader) snapshot(f object) {
 	none := order.Amount{Currency: d.total.Currency}
+	var refunds shopifyRefunds
+	for i, r := range f.get("refunds").elements(maxRefunds) {
+		d.refund(r, f.get("currency"), i, &refunds)
+	}
 	captured, phase := none, d.status.phase
 	switch {
-	case d.status.name == "partially_paid":
-		captured = d.paid(f.get("total_outstanding"), f.get("currency"))
-	case d.status.captured:
+	case d.status.name == "refunded":
 		captured = d.total
+	case d.status.captured:
+		captured = d.paid(f, refunds)
 	case d.status.phase == order.StatusAuthorized:
 		d.add(order.Fact{Kind: order.KindAuthorized}, d.total)
 	}
@@ -28,10 +39,7 @@ func (d *shopifyReader) snapshot(f object) {
 	d.phase(phase, d.version)
 	d.add(order.Fact{Kind: order.KindCaptured, Seq: d.version}, captured)
 
-	refunded := none
-	for i, r := range f.get("refunds").elements(maxRefunds) {
-		refunded.Minor = sum(refunded.Minor, d.refund(r, f.get("currency"), i))
-	}
+	refunded := order.Amount{Minor: refunds.done, Currency: none.Currency}
 	if d.status.name == "refunded" {
 		refunded.Minor = max(refunded.Minor, captured.Minor)
 	}
@@ -41,13 +49,37 @@ func (d *shopifyReader) snapshot(f object) {
 	}
 }
 
-// paid is the part of the total that is no longer outstanding.
-func (d *shopifyReader) paid(outstanding, cur value) order.Amount {
-	rest := d.decimal(outstanding, cur, "order.total_outstanding")
-	if rest.Minor > d.total.Minor {
-		d.fail("order.total_outstanding is more than order.total_price")
+// paid is what was received. total_price is the total as it was at first: what was
+// taken out of the order later, by an edit or a refund, is missing in
+// current_total_price, and what is still to be paid of that is outstanding (below
+// zero if too much was paid). What was received is what is no longer outstanding,
+// and what was given back. Where nothing is outstanding, refunds that are under way
+// or failed took their goods out all the same.
+func (d *shopifyReader) paid(f object, refunds shopifyRefunds) order.Amount {
+	current, cur := d.total.Minor, f.get("currency")
+	if v := f.get("current_total_price"); !v.absent() {
+		current = sum(d.decimal(v, cur, "order.current_total_price").Minor, refunds.done)
 	}
-	return order.Amount{Minor: d.total.Minor - rest.Minor, Currency: d.total.Currency}
+	rest := f.get("total_outstanding")
+	if rest.absent() && d.status.name != "partially_paid" {
+		rest = textValue("0")
+	}
+	over := strings.HasPrefix(rest.Str, "-")
+	if over {
+		rest = textValue(rest.Str[1:])
+	}
+	outstanding := d.decimal(rest, cur, "order.total_outstanding").Minor
+	switch {
+	case over:
+		current = sum(current, outstanding)
+	case outstanding == 0:
+		current = sum(current, refunds.tried)
+	case outstanding > current:
+		d.fail("order.total_outstanding is more than the order's total")
+	default:
+		current -= outstanding
+	}
+	return order.Amount{Minor: min(d.total.Minor, current), Currency: d.total.Currency}
 }
 
 // shopifyRefundStatus are the statuses of transactions.
@@ -56,9 +88,9 @@ var shopifyRefundStatus = map[string]order.Status{
 	"success": order.StatusOK, "pending": order.StatusPending, "failure": order.StatusFailed, "error": order.StatusFailed,
 }
 
-// refund adds what a refund gave back, by the ids of its transactions, and
-// returns what of that is done. A refund without any only puts goods back.
-func (d *shopifyReader) refund(v, cur value, i int) (done int64) {
+// refund adds what a refund gave back, by the ids of its transactions. A refund
+// without any only puts goods back.
+func (d *shopifyReader) refund(v, cur value, i int, all *shopifyRefunds) {
 	r := d.members(v, "a refund", "transactions")
 	for _, t := range r.get("transactions").elements(maxRefunds) {
 		f := d.members(t, "a transaction", "id", "kind", "status", "amount", "currency")
@@ -78,10 +110,11 @@ func (d *shopifyReader) refund(v, cur value, i int) (done int64) {
 		m := d.decimal(f.get("amount"), cur, "the amount of a refund")
 		d.add(order.Fact{Kind: order.KindRefunded, Ref: id, Status: status, Seq: d.version}, m)
 		if status == order.StatusOK {
-			done = sum(done, m.Minor)
+			all.done = sum(all.done, m.Minor)
+		} else {
+			all.tried = sum(all.tried, m.Minor)
 		}
 	}
-	return done
 }
 
 // sum adds two amounts, at most all that can be counted.

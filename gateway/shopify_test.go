@@ -106,6 +106,25 @@ func shopifyFlows() []askedFlow {
 		{gateway: "shopify", name: "Paid", steps: []step{{typ: "order.pending"}, {typ: "order.paid", at: 2}}, want: "paid 5000-0-0 go"},
 		{gateway: "shopify", name: "AuthorizedThenPaid", steps: []step{{typ: "order.pending"}, {typ: "order.authorized", at: 1}, {typ: "order.paid", at: 2}}, want: "paid 5000-0-0 go"},
 		{gateway: "shopify", name: "PaidInParts", steps: []step{{typ: "order.authorized"}, {typ: "order.partially_paid", at: 1, amt: 2500}}, want: "partially_paid 2500-0-0 wait"},
+		{gateway: "shopify", name: "EditedBeforeItWasPaid", steps: []step{{typ: "order.pending"}, {typ: "order.paid", at: 1, set: set("order.current_total_price", "40.00")}}, want: "partially_paid 4000-0-0 wait"},
+		{gateway: "shopify", name: "EditedAfterItWasPaid", steps: []step{{typ: "order.paid"}, {typ: "order.paid", at: 1, set: map[string]string{
+			"order.current_total_price": "40.00", "order.total_outstanding": "-10.00",
+		}}}, want: "paid 5000-0-0 go"},
+		{gateway: "shopify", name: "EditedAndPaidInPart", steps: []step{{typ: "order.partially_paid", amt: 2500, set: map[string]string{
+			"order.current_total_price": "40.00", "order.total_outstanding": "15.00",
+		}}}, want: "partially_paid 2500-0-0 wait"},
+		{gateway: "shopify", name: "MoreWasAdded", steps: []step{{typ: "order.paid"}, {typ: "order.partially_paid", at: 1, amt: 2500, set: map[string]string{
+			"order.current_total_price": "70.00", "order.total_outstanding": "20.00",
+		}}}, want: "paid 5000-0-0 go"},
+		{gateway: "shopify", name: "PaidInPartAndRefundedInPart", steps: []step{{typ: "order.partially_refunded", set: map[string]string{
+			"order.refunds.0.transactions.0.amount": "10.00", "order.current_total_price": "50.00", "order.total_outstanding": "30.00",
+		}}}, want: "partially_paid 3000-1000-0 wait"},
+		{gateway: "shopify", name: "RefundWithItsGoods", steps: []step{{typ: "order.paid"}, {typ: "order.partially_refunded", at: 1, set: map[string]string{
+			"order.refunds.0.transactions.0.amount": "10.00", "order.current_total_price": "40.00", "order.total_outstanding": "0.00",
+		}}}, want: "partially_refunded 5000-1000-0 go"},
+		{gateway: "shopify", name: "RefundWithItsGoodsFails", steps: []step{{typ: "order.paid"}, {typ: "order.paid", at: 1, set: map[string]string{
+			"order.current_total_price": "0.00", "order.refunds": `[{"id":1,"transactions":[{"id":2,"kind":"refund","status":"failure","amount":"50.00","currency":"EUR"}]}]`,
+		}}}, want: "paid 5000-0-0 go"},
 		{gateway: "shopify", name: "Voided", steps: []step{{typ: "order.authorized"}, {typ: "order.voided", at: 1}}, want: "canceled 0-0-0 wait"},
 		{gateway: "shopify", name: "Expired", steps: []step{{typ: "order.authorized"}, {typ: "order.expired", at: 1}}, want: "expired 0-0-0 wait"},
 		{gateway: "shopify", name: "PartlyRefunded", steps: []step{{typ: "order.paid"}, {typ: "order.partially_refunded", at: 1, set: refund("success")}}, want: "partially_refunded 5000-1000-0 go"},
