@@ -21,8 +21,10 @@ import (
 //     time without a zone: the call that began last is the newest.
 //   - The amount is amount_ext in currency_ext, the merchant's own currency.
 //   - Refunds come one by one, by their ids; nothing tells a total.
-//   - How the API tells of chargebacks could not be confirmed; a payment that says
-//     nothing of them stays paid.
+//   - How the API tells of chargebacks is known from clients of others: chargeback
+//     is an object or a list of some. A payment that has one lost all of its money.
+//     What a chargeback_credit brought back is not told, so with one all stays at
+//     stake until a person looks.
 //   - The merchant's reference is merchant_payment_code.
 var EBANX = &Gateway{
 	Name:     "ebanx",
@@ -35,7 +37,7 @@ var EBANX = &Gateway{
 		EventID:  "None. An event is a state of the payment, as the API tells it.",
 		Retries:  "Not documented.",
 		Ordering: "None is promised, and answers of the API have no version: the newest call counts.",
-		Notes: "**Chargebacks are not told**: a notification of one leads to the payment being asked about, and how the answer shows it could not be confirmed. " +
+		Notes: "Not confirmed: how the answer shows a chargeback. `chargeback` in it counts as lost, with `chargeback_credit` as open; a payment that says nothing of one stays paid. " +
 			"SHA-1 is broken: the signature is a filter, and every payment is asked about. " +
 			"To take `order_number` for the reference, set `reference: /payment/order_number`.",
 	},
@@ -131,7 +133,7 @@ func ebanxAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 		return nil, err
 	}
 	var d draft
-	f := d.members(top.get("payment"), "payment", "status", "amount_ext", "currency_ext", "merchant_payment_code", "refunds", "capture_available")
+	f := d.members(top.get("payment"), "payment", "status", "amount_ext", "currency_ext", "merchant_payment_code", "refunds", "capture_available", "chargeback", "chargeback_credit")
 	d.Payment, d.Strength = []string{o.ID}, order.StrengthPayment
 	d.Reference, _ = f.get("merchant_payment_code").name()
 	d.refer(s, doc)
@@ -144,7 +146,7 @@ func ebanxAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	}
 	version := updated(time.Time{}, a)
 	d.snapshot(o.ID, registers{
-		phase: state.phase, captured: state.captured, untold: true,
+		phase: state.phase, captured: state.captured, untold: true, dispute: d.ebanxChargeback(f),
 		amount: d.decimal(f.get("amount_ext"), f.get("currency_ext"), "payment.amount_ext"),
 	}, version)
 	for i, v := range f.get("refunds").elements(maxRefunds) {
@@ -158,6 +160,27 @@ func ebanxAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 			d.decimal(r.get("amount_ext"), f.get("currency_ext"), "the amount of a refund"))
 	}
 	return d.done(), nil
+}
+
+// ebanxChargeback is where the chargebacks of a payment stand.
+func (d *draft) ebanxChargeback(f object) order.Status {
+	all := f.get("chargeback").elements(maxRefunds)
+	if one := f.get("chargeback"); !one.absent() && !one.IsArray() {
+		all = []value{one}
+	}
+	credited := 0
+	for _, v := range all {
+		if d.members(v, "a chargeback", "chargeback_credit").get("chargeback_credit").isTrue() {
+			credited++
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return order.StatusNone
+	case credited == len(all), f.get("chargeback_credit").isTrue():
+		return order.StatusOpen
+	}
+	return order.StatusLost
 }
 
 // ebanxHash is the payment of a sample.

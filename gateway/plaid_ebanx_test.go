@@ -61,6 +61,20 @@ var (
 			{typ: "payment.CO", at: 1, set: set("payment.refunds", `[{"id":"1","status":"PE","amount_ext":"10.00"}]`)},
 			{typ: "payment.CO", at: 2, set: set("payment.refunds", `[{"id":"1","status":"CA","amount_ext":"10.00"}]`)},
 		}, want: "paid 5000-0-0 go"},
+		{gateway: "ebanx", name: "ChargedBack", steps: []step{
+			{typ: "payment.CO"}, {typ: "payment.CO", at: 1, set: set("payment.chargeback", `{"create_date":"2026-01-05 10:00:00","chargeback_credit":false}`)},
+		}, want: "charged_back 5000-0-5000 stop"},
+		{gateway: "ebanx", name: "ChargedBackInAList", steps: []step{
+			{typ: "payment.CO"}, {typ: "payment.CO", at: 1, set: set("payment.chargeback", `[{"create_date":"2026-01-05 10:00:00"}]`)},
+		}, want: "charged_back 5000-0-5000 stop"},
+		{gateway: "ebanx", name: "ChargebackCredited", steps: []step{
+			{typ: "payment.CO"},
+			{typ: "payment.CO", at: 1, set: set("payment.chargeback", `[{"create_date":"2026-01-05 10:00:00"}]`)},
+			{typ: "payment.CO", at: 2, set: set("payment.chargeback", `[{"create_date":"2026-01-05 10:00:00","chargeback_credit":true}]`)},
+		}, want: "disputed 5000-0-0 pause"},
+		{gateway: "ebanx", name: "NoChargeback", steps: []step{
+			{typ: "payment.CO", set: set("payment.chargeback", `{"chargeback_credit":false}`)}, {typ: "payment.CO", at: 1, set: set("payment.chargeback", `[]`)},
+		}, want: "paid 5000-0-0 go"},
 		{gateway: "ebanx", name: "Refunded", steps: []step{
 			{typ: "payment.CO"}, {typ: "payment.CO", at: 2, set: set("payment.refunds", `[{"id":"1","status":"CO","amount_ext":"50.00"}]`)},
 		}, want: "refunded 5000-5000-0 stop"},
