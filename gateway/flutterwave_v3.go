@@ -17,7 +17,7 @@ import (
 //     wants it. The answer is a snapshot without a version: the call that began
 //     last is the newest.
 //   - The amount is amount, what the merchant asked for; fees that the shopper paid
-//     on top stand in charged_amount.
+//     on top stand in charged_amount. If that is less than amount, it is what counts.
 //   - The merchant's reference is tx_ref.
 //   - How the API tells of refunds and chargebacks of a transaction could not be
 //     confirmed; a transaction that says nothing of them stays paid.
@@ -111,7 +111,7 @@ func flutterwaveAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 		return nil, err
 	}
 	var d draft
-	f := d.members(top.get("data"), "data", "status", "amount", "currency", "tx_ref")
+	f := d.members(top.get("data"), "data", "status", "amount", "charged_amount", "currency", "tx_ref")
 	d.Payment, d.Strength = []string{o.ID}, order.StrengthPayment
 	d.Reference, _ = f.get("tx_ref").name()
 	d.refer(s, doc)
@@ -119,9 +119,13 @@ func flutterwaveAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	if !ok {
 		return d.done(), nil
 	}
-	d.snapshot(o.ID, registers{
-		phase: state.phase, captured: state.captured, untold: true, amount: d.decimal(f.get("amount"), f.get("currency"), "data.amount"),
-	}, updated(time.Time{}, a))
+	own := d.decimal(f.get("amount"), f.get("currency"), "data.amount")
+	r := registers{phase: state.phase, captured: state.captured, untold: true, amount: own}
+	if v := f.get("charged_amount"); state.captured && !v.absent() {
+		r.amount.Minor = min(own.Minor, d.decimal(v, f.get("currency"), "data.charged_amount").Minor)
+	}
+	d.snapshot(o.ID, r, updated(time.Time{}, a))
+	d.Own = &own
 	return d.done(), nil
 }
 

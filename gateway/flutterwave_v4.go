@@ -92,8 +92,9 @@ func (r *reader) flutterCharge() {
 		r.add(order.Fact{Kind: order.KindCaptured, Ref: id, Status: order.StatusOK}, amount)
 	case status == "pending" || status == "processing":
 		r.phase(order.StatusProcessing, 0)
-	case status == "voided" || status == "cancelled":
+	case status == "voided" || status == "cancelled": // whatever it was before, its money is not here
 		r.phase(order.StatusCanceled, 0)
+		r.add(order.Fact{Kind: order.KindCaptured, Ref: id, Status: order.StatusFailed}, amount)
 	default:
 		r.fail("/data/status is none that a charge has")
 		return

@@ -67,7 +67,11 @@ func TestFlutterwaveV4Statuses(t *testing.T) {
 			continue
 		}
 		require.Empty(t, ev.Broken, tt)
-		require.Len(t, ev.Facts, 1, tt)
+		if tt.status == "voided" {
+			require.Len(t, ev.Facts, 2, tt)
+		} else {
+			require.Len(t, ev.Facts, 1, tt)
+		}
 		require.Equal(t, tt.kind, ev.Facts[0].Kind, tt)
 		require.Equal(t, tt.want, ev.Facts[0].Status, tt)
 	}
@@ -78,6 +82,7 @@ func TestFlutterwaveV4Flows(t *testing.T) {
 	source := sourceNamed(t, "flutterwave-v4")
 	playFlows(t, []flow{
 		{"Charge", source, []step{{typ: "charge.completed", set: set("data.status", "pending")}, {typ: "charge.completed", at: 3}}, "paid 5000-0-0 go"},
+		{"VoidedAfterItSucceeded", source, []step{{typ: "charge.completed"}, {typ: "charge.completed", at: 3, set: set("data.status", "voided")}}, "canceled 0-0-0 stop"},
 		{"Failed", source, []step{{typ: "charge.completed", set: set("data.status", "failed")}}, "failed 0-0-0 wait"},
 		{"PartialRefunds", source, []step{
 			{typ: "charge.completed"}, {typ: "refund.completed", at: 5, amt: 1000, ref: "rfd_1"}, {typ: "refund.completed", at: 6, amt: 550, ref: "rfd_2"},
