@@ -21,8 +21,12 @@ import (
 //     apart from a repeated one.
 //   - The merchant's reference is reference_sale.
 //   - An approval gives the running total of the payment: the greatest value counts.
-//   - test=1 is not signed, and only ever takes from an event: on a live source it
-//     is flagged and not counted. merchant_id must be ours, if the source says which.
+//   - test=1 is not signed. On a live source it is flagged and not counted, but
+//     shoppers see the same signature on the response page, and the form with which
+//     they pay has a test of its own that is not signed either: whoever can have a
+//     test approved could post it as none. Whether PayU makes tests for a live
+//     account could not be confirmed, so a live source must say that it does not
+//     (unconfirmed: true). merchant_id must be ours, if the source says which.
 //   - What is signed has no time.
 //
 // https://developers.payulatam.com/latam/en/docs/integrations/webcheckout-integration/confirmation-page.html
@@ -41,6 +45,8 @@ var PayULatam = &Gateway{
 		Notes: "Use a `reference_sale` once: a second payment under it cannot be told from a repetition. " +
 			"Refunds, voids and chargebacks are told by no confirmation: enter them by hand. " +
 			"PayU needs a certificate with an RSA key at the endpoint. " +
+			"**`test` is not signed**: ask PayU whether your account carries out payment forms with `test=1`. If it does, a shopper could have a test approved and post it as a payment; " +
+			"if it does not, set `unconfirmed: true`, which mode live needs. " +
 			"Not confirmed: states 5 (expired), 7 (pending) and 104 (error), which grant nothing.",
 	},
 	Covers: Coverage{Of: "fields", Fields: payUCovered},
@@ -48,17 +54,23 @@ var PayULatam = &Gateway{
 	Deadline:    10 * time.Second,
 	ContentType: formType,
 	KeepHeaders: []string{"Content-Type", "User-Agent"},
-	Options:     []Option{optionSecrets, optionAccounts},
+	Options: []Option{
+		optionSecrets, optionAccounts,
+		{"unconfirmed", false, "true: PayU makes no test transactions for this account, as `test` is not signed; mode live needs it"},
+	},
 	CheckMore: func(c *Checker) {
 		if c.s.Reference != "" {
 			c.add("reference", "means nothing here: the reference is reference_sale, which is signed; take it out")
+		}
+		if c.s.Mode == Live && !c.s.Unconfirmed {
+			c.add("unconfirmed", "is not true: PayU does not sign whether a transaction is a test (see paidonce gateways payu-latam); ask PayU, then set unconfirmed: true")
 		}
 	},
 	Parse:  parsePayU,
 	Types:  func(Source) []Type { return payUNames() },
 	Sample: samplePayU,
 	Example: func(seed string) Source {
-		return Source{Gateway: "payu-latam", Mode: Test, Secrets: []string{
+		return Source{Gateway: "payu-latam", Mode: Test, Unconfirmed: true, Secrets: []string{
 			"HMAC-SHA256:" + derive(26, "api key", seed) + ":" + exampleSecret("payu-latam", seed),
 		}}
 	},

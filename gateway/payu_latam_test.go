@@ -84,6 +84,25 @@ func TestPayUMisfits(t *testing.T) {
 	require.ErrorContains(t, gateway.PayULatam.Check(r.Source), "reference_sale")
 }
 
+// TestPayUTestIsNotSigned: whoever sees the signature of a test can say that it is
+// none, so a live source must say that its account makes no tests.
+func TestPayUTestIsNotSigned(t *testing.T) {
+	t.Parallel()
+	s := sourceNamed(t, "payu-latam")
+	d := deliver(t, s, sample(t, gateway.SampleRequest{Source: s, Type: "state_pol.4", Reference: "ord_7", Mode: gateway.Test}))
+	forged := strings.Replace(string(d.Body), "test=1", "test=0", 1)
+	require.NotEqual(t, string(d.Body), forged)
+	d.Body = []byte(forged)
+	require.NoError(t, gateway.PayULatam.Verify(s, d, now))
+
+	s.Unconfirmed = false
+	require.NoError(t, gateway.PayULatam.Check(s))
+	s.Mode = gateway.Live
+	require.ErrorContains(t, gateway.PayULatam.Check(s), "unconfirmed is not true")
+	s.Unconfirmed = true
+	require.NoError(t, gateway.PayULatam.Check(s))
+}
+
 // TestPayUAlgorithms: every algorithm that an account can have.
 func TestPayUAlgorithms(t *testing.T) {
 	t.Parallel()

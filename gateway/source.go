@@ -103,8 +103,8 @@ type Source struct {
 	// Tolerance is how far a signed time may be from now. Zero: the scheme's.
 	Tolerance time.Duration `json:"tolerance,omitempty" yaml:"tolerance"`
 
-	// Unconfirmed says that the merchant has checked, in the gateway's sandbox,
-	// a scheme that we could not confirm (worldpay, flutterwave-v4).
+	// Unconfirmed says that the merchant answers for what we could not confirm; the
+	// gateway's options say what (worldpay, flutterwave-v4, kushki, plaid, payu-latam).
 	Unconfirmed bool `json:"unconfirmed,omitempty" yaml:"unconfirmed"`
 
 	// Map says where a standard source finds things in its payloads.

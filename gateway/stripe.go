@@ -225,6 +225,8 @@ func (e *stripeEvent) connects() bool {
 }
 
 func checkStripe(c *Checker) {
+	checkKey("rk_live_", "rk_test_")(c)
+	checkKey("sk_live_", "sk_test_")(c)
 	if s := c.s.StripeAccount; s != "" && !isStripeAccount(s) {
 		c.add("account", "is no Stripe account id: they look like acct_1A2b3C")
 	}

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,26 @@ func askingStripe() gateway.Source {
 
 func thin(typ, related string) []byte {
 	return []byte(`{"id":"evt_test_65","object":"v2.core.event","type":"` + typ + `","created":"2026-01-01T09:00:00.000Z","livemode":false,"related_object":` + related + `}`)
+}
+
+// TestStripeKeyMode: refunds do not say of which mode they are, so a key of the
+// other mode is refused at the start.
+func TestStripeKeyMode(t *testing.T) {
+	t.Parallel()
+	for key, modes := range map[string][]string{
+		"rk_test_1": {gateway.Test}, "sk_test_1": {gateway.Test}, "rk_live_1": {gateway.Live}, "sk_live_1": {gateway.Live}, "rk_1": {gateway.Test, gateway.Live},
+	} {
+		for _, mode := range []string{gateway.Test, gateway.Live} {
+			s := askingStripe()
+			s.AccessToken, s.Mode = key, mode
+			err := gateway.Stripe.Check(s)
+			if slices.Contains(modes, mode) {
+				require.NoError(t, err, key)
+			} else {
+				require.ErrorContains(t, err, "access_token is a key of the other mode", key)
+			}
+		}
+	}
 }
 
 // TestStripeThin: with a key, a thin event leads to the object it names, and to
