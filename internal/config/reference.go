@@ -140,7 +140,7 @@ var sourceHelp = map[string]string{
 	"api_allow_private": "true: api_url may be http, and on a loopback or private address",
 	"authorization":     "checkout: the Authorization header that you set for the workflow; then deliveries must carry it",
 	"tolerance":         "how far a signed time may be from now (e.g. 300s). Default: the scheme's",
-	"unconfirmed":       "true: you have checked, in the gateway's sandbox, a scheme that we could not confirm (worldpay, flutterwave-v4)",
+	"unconfirmed":       "true: you answer for what we could not confirm of the gateway (worldpay, flutterwave-v4, kushki, plaid, payu-latam; docs/gateways.md says what)",
 	"map.type":          "standard: JSON pointer to the type of the event",
 	"map.payment":       "standard: JSON pointer to the id of the payment",
 	"map.reference":     "standard: JSON pointer to the order's external_ref",
