@@ -3,6 +3,8 @@ package outbound
 import (
 	"fmt"
 	"time"
+
+	"github.com/paidonce/paidonce/store"
 )
 
 // Kind says what follows from a call that failed.
@@ -16,7 +18,7 @@ const (
 
 	// Gone: the gateway does not know the object (404, 410). It may be younger
 	// than what the API shows, so a caller may ask a few times more.
-	Gone Kind = "gone"
+	Gone Kind = store.FetchGone
 
 	// Denied: the gateway does not accept the source's credentials (401, 403). A
 	// person must look; asking again helps once they have.

@@ -189,7 +189,7 @@ func (rc *Receiver) announce(ctx context.Context, gw *gateway.Gateway, src gatew
 	}
 	list := make([]store.Announcement, len(objects))
 	for i, o := range objects {
-		list[i] = store.Announcement{Account: src.Account, Source: src.ID, Gateway: gw.Name, Object: o.String()}
+		list[i] = store.Announcement{Account: src.Account, Source: src.ID, Gateway: gw.Name, Object: o.String(), Unsigned: unsigned(gw)}
 	}
 	select {
 	case rc.announcing <- struct{}{}:

@@ -104,8 +104,8 @@ func TestUnsignedDeliveriesOnlyNameObjects(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "thanks", w.Body.String())
 	require.Equal(t, []store.Announcement{
-		{Account: "acme", Source: "pinger", Gateway: "pinger", Object: "payment/tr_1"},
-		{Account: "acme", Source: "pinger", Gateway: "pinger", Object: "payment/tr_2"},
+		{Account: "acme", Source: "pinger", Gateway: "pinger", Object: "payment/tr_1", Unsigned: true},
+		{Account: "acme", Source: "pinger", Gateway: "pinger", Object: "payment/tr_2", Unsigned: true},
 	}, b.board.announced())
 	require.Empty(t, b.ledger.committed(), "an unsigned body is never an event, whatever its mapping makes of it")
 	line := b.last(t)
@@ -147,6 +147,7 @@ func TestSignedPointersAreStoredThenAnnounced(t *testing.T) {
 	b.board.do = func(_ context.Context, list []store.Announcement) (store.Announced, error) {
 		require.Len(t, b.ledger.committed(), 1, "after the commit of its event")
 		require.Equal(t, "payment/tr_1", list[0].Object)
+		require.False(t, list[0].Unsigned)
 		return store.Announced{Known: 1}, nil
 	}
 	require.Equal(t, http.StatusOK, b.do(request(t, "/webhooks/thin", `{"id":"tr_1","type":"changed"}`)).Code)

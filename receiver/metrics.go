@@ -34,7 +34,7 @@ func newMetrics() *metrics {
 		}, []string{"gateway", "source", "outcome"}),
 		announced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "paidonce_fetch_announcements_total",
-			Help: "Objects that deliveries named, to be asked about at the gateway: stored, known (a call was asked for before), dropped (too many of the source are open).",
+			Help: "Objects that deliveries named, to be asked about at the gateway: stored, known (a call was asked for before), dropped (too many of the source are open), displaced (unknown to the gateway, deleted to make room).",
 		}, []string{"gateway", "source", "result"}),
 		ingest: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "paidonce_webhook_ingest_seconds",
@@ -65,7 +65,9 @@ func (m *metrics) count(l *record) {
 	if l.reason != "" && l.status != http.StatusOK {
 		m.refusals.WithLabelValues(l.gateway, l.source, l.reason).Inc()
 	}
-	for result, n := range map[string]int{"stored": l.announced.Stored, "known": l.announced.Known, "dropped": l.announced.Dropped} {
+	for result, n := range map[string]int{
+		"stored": l.announced.Stored, "known": l.announced.Known, "dropped": l.announced.Dropped, "displaced": l.announced.Displaced,
+	} {
 		if n > 0 {
 			m.announced.WithLabelValues(l.gateway, l.source, result).Add(float64(n))
 		}

@@ -29,6 +29,8 @@ type Announcement struct {
 	Source  string
 	Gateway string // whose API knows it
 	Object  string // "kind/id"
+
+	Unsigned bool // anybody may have sent it, and made the object up
 }
 
 // Announced counts what became of announcements.
@@ -36,7 +38,13 @@ type Announced struct {
 	Stored  int // a call was asked for
 	Known   int // one that is still to begin was asked for before
 	Dropped int // not stored: too many objects of the source are open
+
+	// Displaced counts objects that were deleted to make room: strangers' inventions.
+	Displaced int
 }
+
+// FetchGone is the [FetchAnswer].Failing of an object that the gateway does not know.
+const FetchGone = "gone"
 
 // DefaultMaxOpenFetches is [Options].MaxOpenFetches where that is 0.
 const DefaultMaxOpenFetches = 1000
@@ -68,6 +76,17 @@ const (
 	sqlOpenFetches = `
 		SELECT count(*) FROM (
 			SELECT FROM fetches WHERE account_id = $1 AND source_id = $2 AND next_at IS NOT NULL LIMIT $3) f`
+
+	// sqlDisplace makes room by deleting what the gateway says it does not know, and never knew: what was asked about most
+	// often first.
+	sqlDisplace = `
+		DELETE FROM fetches f USING (
+			SELECT account_id, source_id, object FROM fetches
+			WHERE account_id = $1 AND source_id = $2 AND next_at IS NOT NULL
+				AND claimed_until IS NULL AND last_digest IS NULL AND failing = '` + FetchGone + `'
+			ORDER BY attempts DESC, next_at DESC LIMIT $3
+			FOR UPDATE SKIP LOCKED) o
+		WHERE f.account_id = o.account_id AND f.source_id = o.source_id AND f.object = o.object`
 
 	// sqlPause is how long after a call that brought nothing new another may begin. It keeps somebody who announces one
 	// object on and on from having it asked about all the time.
@@ -169,7 +188,14 @@ func (s *Store) announce(ctx context.Context, a Announcement, objects []string) 
 		if err := send(ctx, tx, &b); err != nil {
 			return err
 		}
-		room := min(len(strange), max(0, limit-open))
+		if short := len(strange) - max(0, limit-open); short > 0 && a.Unsigned {
+			tag, err := tx.Exec(ctx, sqlDisplace, a.Account, a.Source, short)
+			if err != nil {
+				return err
+			}
+			out.Displaced = int(tag.RowsAffected())
+		}
+		room := min(len(strange), max(0, limit-open)+out.Displaced)
 		out.Dropped = len(strange) - room
 		wanted := append(wanted, strange[:room]...)
 		slices.Sort(wanted)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +53,52 @@ func TestAnnouncementsAreBounded(t *testing.T) {
 	settleFetch(t, s, c, store.FetchAnswer{Dead: true, Err: "404"})
 	announce(t, s, "payment/new", "payment/newer")
 	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, c.Object))
+}
+
+// What anybody can announce gives way to what is new, once the gateway has said that it does not know it: a burst of
+// made-up ids must not shut out the payments of the next hour.
+func TestInventionsGiveWay(t *testing.T) {
+	t.Parallel()
+	const limit = 6
+	s, pool := openWith(t, store.Options{MaxOpenFetches: limit})
+	unsigned := func(objects ...string) store.Announced {
+		list := pings(objects...)
+		for i := range list {
+			list[i].Unsigned = true
+		}
+		a, err := s.Announce(t.Context(), list)
+		require.NoError(t, err)
+		return a
+	}
+	failed := func(object, how string, times int) {
+		for range times {
+			exec(t, pool, `UPDATE fetches SET next_at = clock_timestamp() WHERE object = $1`, object)
+			settleFetch(t, s, claimFetch(t, s, object), store.FetchAnswer{Failing: how, Wait: time.Hour, Err: how})
+		}
+	}
+	announce(t, s, "payment/found")
+	settleFetch(t, s, claimFetch(t, s, "payment/found"), store.FetchAnswer{Done: true, Digest: "open"})
+	require.Equal(t, store.Announced{Stored: 6}, unsigned("payment/found", "payment/unasked", "payment/down", "payment/once", "payment/twice", "payment/busy"))
+	failed("payment/found", store.FetchGone, 3)
+	failed("payment/down", "retry", 3)
+	failed("payment/once", store.FetchGone, 1)
+	failed("payment/twice", store.FetchGone, 2)
+	failed("payment/busy", store.FetchGone, 3)
+	exec(t, pool, `UPDATE fetches SET next_at = clock_timestamp() WHERE object = 'payment/busy'`)
+	busy := claimFetch(t, s, "payment/busy")
+
+	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, "payment/signed"), "whoever signs comes again")
+	require.Equal(t, store.Announced{Stored: 1, Displaced: 1}, unsigned("payment/new1"))
+	require.Zero(t, count(t, pool, `fetches WHERE object = 'payment/twice'`), "the one that was asked about most often")
+	require.Equal(t, store.Announced{Stored: 1, Displaced: 1, Dropped: 2}, unsigned("payment/new2", "payment/new3", "payment/new4"))
+	require.Zero(t, count(t, pool, `fetches WHERE object = 'payment/once'`))
+	require.Equal(t, store.Announced{Dropped: 1}, unsigned("payment/new5"))
+	require.Equal(t, limit, count(t, pool, `fetches WHERE state = 'open'`))
+	for _, o := range []string{"found", "unasked", "down", "busy", "new1", "new2"} {
+		require.Equal(t, 1, count(t, pool, `fetches WHERE object = $1`, "payment/"+o), o)
+	}
+	require.False(t, settleFetch(t, s, busy, store.FetchAnswer{Done: true, Digest: "paid"}).Stale)
+	require.Nil(t, claimFetch(t, s, "payment/twice"), "its job finds nothing")
 }
 
 func TestAnnounceRefusesWhatCannotBeStored(t *testing.T) {
