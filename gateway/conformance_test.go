@@ -98,7 +98,7 @@ func TestConformance(t *testing.T) {
 		t.Run(g.Name, func(t *testing.T) {
 			t.Parallel()
 			c, ok := cases[g.Name]
-			require.True(t, ok, "gateway %s does not register with conforms", g.Name)
+			require.True(t, ok, "gateway %s does not register: write var _ = conforms(%[1]q, conformance{…}) into a test file of its own, as primer_test.go does", g.Name)
 			source := sourceFor(t, g)
 			t.Run("Declares", func(t *testing.T) { t.Parallel(); declares(t, g, source) })
 			t.Run("UncoveredBytesGrantNothing", func(t *testing.T) { t.Parallel(); uncovered(t, g, source, c) })
@@ -241,7 +241,7 @@ func samplesMean(t *testing.T, g *gateway.Gateway, source gateway.Source, c conf
 		r.Mode = gateway.Live // of the source that is test
 		if !c.noMode {
 			for _, f := range spokenOne(t, r).Facts {
-				require.Equal(t, order.MisfitMode, f.Misfit, typ.Name)
+				require.Equal(t, order.MisfitMode, f.Misfit, "%s of mode live at a source of mode test (noMode: no byte tells)", typ.Name)
 			}
 		}
 	}
@@ -348,6 +348,7 @@ func retries(t *testing.T, g *gateway.Gateway, source gateway.Source, c conforma
 }
 
 func unknownType(t *testing.T, source gateway.Source, c conformance) {
+	require.NotEmpty(t, c.typ, "the conformance names no typ")
 	ev := spokenOne(t, gateway.SampleRequest{Source: source, Type: c.typ, Reference: "ord_7", Set: c.unknownType})
 	require.NotEmpty(t, ev.ID)
 	require.NotEqual(t, c.typ, ev.Type)

@@ -108,7 +108,7 @@ func (g *Gateway) Deliver(s Source, body []byte, id string, now time.Time) (Deli
 		secrets = g.secrets(s)
 	}
 	if len(secrets) == 0 {
-		return Delivery{}, fmt.Errorf("source %s: no secret to sign with", s.ID)
+		return Delivery{}, fmt.Errorf("source %s: no secret to sign with: %s signs with a private key of its own; signing_keys of the source may hold one of yours for tests", s.ID, g.Title)
 	}
 	secret := secrets[0]
 	if g.Remote != nil && len(s.SigningKeys) > 0 {

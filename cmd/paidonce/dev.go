@@ -20,7 +20,7 @@ type devCmd struct {
 
 // Help is the text below the flags.
 func (devCmd) Help() string {
-	return `Starts a private Postgres (unless "database_url" is set), brings its schema up to date, and runs serve and work in one process. Without a paidonce.yaml it makes an account "dev" with an API key, a source of every gateway with secrets of its own, and a merchant that prints what it is told; all of that is kept in .paidonce, and the other commands find it there.
+	return `Starts a private Postgres (unless "database_url" is set), brings its schema up to date, and runs serve and work in one process. Without a paidonce.yaml it makes an account "dev" with an API key, sources of Stripe, Adyen and Standard Webhooks with secrets of their own, and a merchant that prints what it is told; all of that is kept in .paidonce, and the other commands find it there.
 
 Examples:
 

@@ -59,8 +59,11 @@ func (e *env) openStore(ctx context.Context) (*store.Store, func(), error) {
 	}
 	pool, err := app.OpenPool(ctx, cfg, "command", 2)
 	if err != nil {
-		if app.Unreachable(err) && cfg.File() == dev.File {
+		switch _, none := os.Stat(dev.DatabaseFile); {
+		case app.Unreachable(err) && cfg.File() == dev.File:
 			err = fmt.Errorf("%w; is paidonce dev running here?", err)
+		case cfg.DatabaseURL == "" && none == nil:
+			err = fmt.Errorf("%w; for that of paidonce dev: export %s=file:$PWD/%s", err, config.Variable("database_url"), dev.DatabaseFile)
 		}
 		return nil, nil, err
 	}

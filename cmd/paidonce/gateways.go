@@ -56,6 +56,7 @@ func (c gatewaysCmd) one(e *env) error {
 		return e.printJSON(page)
 	}
 	fmt.Fprintln(e.stdout, page.Text())
+	fmt.Fprintf(e.stdout, "Under accounts.{account}.sources of the configuration:\n\n%s\n", indent(page.Source))
 	var rows [][]string
 	for _, o := range page.Options {
 		rows = append(rows, []string{o.Name, cond(o.Required, "required", ""), strings.ReplaceAll(o.Help, "`", "")})
@@ -72,4 +73,8 @@ func (c gatewaysCmd) one(e *env) error {
 	}
 	table(e.stdout, []string{cond(page.Always, "STATE", "TYPE"), "MEANS", "FACTS"}, rows)
 	return nil
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
 }

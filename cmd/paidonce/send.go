@@ -158,6 +158,9 @@ func (c sendCmd) tell(e *env, g *gateway.Gateway, source gateway.Source, d gatew
 	}
 	for _, o := range objects {
 		fmt.Fprintf(e.stdout, "It only names %s: %s is asked about it at %s.\n", o, g.Title, g.Fetch.BaseURL(source))
+		if c.Payment == "" && c.Body == "" {
+			fmt.Fprintln(e.stdout, "That id is made up, and the gateway does not know it: name a payment of its test mode with --payment ID.")
+		}
 	}
 }
 
@@ -209,7 +212,11 @@ func sourceOf(cfg *config.Config, id string) (gateway.Source, *gateway.Gateway, 
 	sources := cfg.Sources()
 	source, ok := sources[id]
 	if !ok {
-		return source, nil, usage("there is no source %q; the configuration has %s", id, orNone(slices.Sorted(maps.Keys(sources))))
+		hint := ""
+		if g, known := gateway.Lookup(id); known {
+			hint = fmt.Sprintf(" (%s is a gateway: configure a source of it, see paidonce gateways %s)", g.Title, id)
+		}
+		return source, nil, usage("there is no source %q; the configuration has %s%s", id, orNone(slices.Sorted(maps.Keys(sources))), hint)
 	}
 	g, ok := gateway.Lookup(source.Gateway)
 	if !ok {

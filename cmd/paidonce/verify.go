@@ -28,7 +28,7 @@ type verifyCmd struct {
 	Header  []string  `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"A header, instead of or beside those of the request. Repeatable."`
 	Headers string    `placeholder:"FILE" help:"Headers, one NAME: VALUE a line."`
 	Body    string    `placeholder:"FILE" help:"The body, byte for byte; - is stdin."`
-	URL     string    `name:"url" placeholder:"URL" help:"The endpoint's URL as it is configured at the gateway, where that is signed; its query, where that is."`
+	URL     string    `name:"url" placeholder:"URL" help:"The endpoint's URL as it is configured at the gateway, where that is signed; its query, where that is. Default: public_url of the source, else the URL of a curl command or HAR file."`
 	At      time.Time `placeholder:"TIME" help:"Check it as of that time (RFC 3339). Default: now."`
 	JSON    bool      `help:"Print JSON."`
 }
@@ -71,11 +71,24 @@ func (c verifyCmd) Run(e *env) error {
 		if f.Cause == diagnose.ClockSkew && c.At.IsZero() {
 			fmt.Fprintln(e.stdout, "(To check a request of the past as of its time: --at TIME.)")
 		}
+		if c.guessedURL(in, source, f) {
+			fmt.Fprintf(e.stdout, "(The URL is signed too. It was taken to be %s, where the request was sent: if another stands at the gateway, give that with --url.)\n", in.Request.URL)
+		}
 	}
 	if !f.Verified {
 		return errFailed
 	}
 	return nil
+}
+
+// guessedURL reports whether a URL is signed that nobody but the request named, so that it may be to blame.
+func (c verifyCmd) guessedURL(in diagnose.Input, source gateway.Source, f diagnose.Finding) bool {
+	if f.Proved || f.Reason == signature.Missing || c.URL != "" || source.PublicURL != "" || in.Request.URL == "" {
+		return false
+	}
+	bare := in.Request
+	bare.URL = ""
+	return signature.ReasonOf(in.Scheme.Verify(bare, in.Secrets, in.Now)) == signature.Missing
 }
 
 // input gathers what is known about the delivery.
@@ -113,6 +126,9 @@ func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, err 
 		Method: r.Method, URL: source.PublicURL, Path: r.Path(), Query: r.Query(), Header: r.Header, Body: r.Body, Tolerance: source.Tolerance,
 	}
 	in.Path = r.Path()
+	if in.Request.URL == "" && strings.Contains(r.URL, "://") {
+		in.Request.URL = r.URL // as it arrived, where nobody says what stands at the gateway
+	}
 	if c.URL != "" {
 		in.Request.URL, in.Request.Path = c.URL, (capture.Request{URL: c.URL}).Path()
 		if q := (capture.Request{URL: c.URL}).Query(); q != "" {

@@ -155,10 +155,10 @@ func (m *machine) startPostgres(ctx context.Context) error {
 		return err
 	}
 	m.url = m.server.URL("paidonce")
-	if err := os.MkdirAll(filepath.Dir(databaseFile), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(DatabaseFile), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(databaseFile, []byte(m.url+"\n"), 0o600)
+	return os.WriteFile(DatabaseFile, []byte(m.url+"\n"), 0o600)
 }
 
 func (m *machine) close() {
@@ -189,14 +189,14 @@ func (m *machine) banner(cfg *config.Config, addrs app.Addrs) {
 		fmt.Fprintf(&b, "  health     %s/readyz  %s/metrics\n", admin, admin)
 	}
 	if m.url != "" {
-		fmt.Fprintf(&b, "  database   psql \"$(cat %s)\"  (Postgres of %s)\n", databaseFile, m.server.From)
+		fmt.Fprintf(&b, "  database   psql \"$(cat %s)\"  (Postgres of %s)\n", DatabaseFile, m.server.From)
 	} else {
 		fmt.Fprintf(&b, "  database   %s\n", config.MaskURL(cfg.DatabaseURL))
 	}
 	if m.own {
 		m.firstEvent(&b, base)
 	} else if m.url != "" {
-		fmt.Fprintf(&b, "\nFor the other commands:\n\n    export %s=file:%s\n", config.Variable("database_url"), absolute(databaseFile))
+		fmt.Fprintf(&b, "\nFor the other commands:\n\n    export %s=file:%s\n", config.Variable("database_url"), absolute(DatabaseFile))
 	}
 	fmt.Fprintln(m.Stdout, b.String())
 }

@@ -23,7 +23,7 @@ const File = ".paidonce/dev.yaml"
 
 // What is kept beside it.
 const (
-	databaseFile = ".paidonce/database_url" // where its Postgres is, this time
+	DatabaseFile = ".paidonce/database_url" // where its Postgres is, this time
 	keyFile      = ".paidonce/api_key"
 )
 

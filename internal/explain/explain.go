@@ -135,7 +135,8 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 			why = append(why, "No payment counts for it: events named "+o.Ref+", and none of them could count.")
 		} else {
 			why = append(why, "No payment is known for it: no event named "+o.Ref+".")
-			todo = append(todo, "Look for the payment at the gateway; check that it carries the reference "+o.Ref+" where the source looks for it.")
+			todo = append(todo, "Look for the payment at the gateway; check that it carries the reference "+o.Ref+" where the source looks for it.",
+				"If its gateway's API is asked about payments, see whether an answer is still to come: paidonce fetches.")
 		}
 	}
 	for _, p := range t.Payments {

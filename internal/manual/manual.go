@@ -36,6 +36,7 @@ type Page struct {
 	Ordering string           `json:"ordering,omitempty"`
 	Notes    string           `json:"notes,omitempty"`
 	Options  []gateway.Option `json:"options"`
+	Source   string           `json:"source"` // the smallest one, as the configuration has it (YAML)
 	Types    []Type           `json:"types"`
 }
 
@@ -56,7 +57,7 @@ func Of(g *gateway.Gateway) (Page, error) {
 	source.ID = g.Name
 	p := Page{
 		Name: g.Name, Title: g.Title, Docs: g.Docs, Evidence: g.Evidence, Scheme: g.Scheme, Covers: g.Covers.String(),
-		Deadline: g.Deadline.String(), Answer: answerOf(g), Options: g.Options,
+		Deadline: g.Deadline.String(), Answer: answerOf(g), Options: g.Options, Source: settings(g),
 		Secret: g.Manual.Secret, EventID: g.Manual.EventID, Retries: g.Manual.Retries, Ordering: g.Manual.Ordering, Notes: g.Manual.Notes,
 	}
 	if scheme, ok := signature.Lookup(g.Scheme); ok {
@@ -215,6 +216,7 @@ func (p Page) markdown(b *strings.Builder) {
 			fmt.Fprintf(b, "- **%s**: %s\n", l.label, l.text)
 		}
 	}
+	fmt.Fprintf(b, "\n```yaml\n%s```\n", p.Source)
 	if len(p.Options) > 0 {
 		b.WriteString("\n| option | | |\n|---|---|---|\n")
 		for _, o := range p.Options {
