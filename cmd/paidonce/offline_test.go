@@ -17,6 +17,7 @@ import (
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/internal/dev"
 )
 
 const (
@@ -91,6 +92,13 @@ func TestNothingConfigured(t *testing.T) {
 	require.Equal(t, answer{code: exitFailed, stderr: "paidonce: there is no paidonce.yaml here; begin with paidonce config example > paidonce.yaml, or try paidonce dev\n"}, a)
 	a = call(t, words("orders"))
 	require.Equal(t, answer{code: exitFailed, stderr: "paidonce: database_url: is not set; write it there or in PAIDONCE_DATABASE_URL\n"}, a)
+
+	// Where dev runs on a configuration that names no database, it keeps the address of its own.
+	require.NoError(t, os.Mkdir(".paidonce", 0o700))
+	require.NoError(t, os.WriteFile(dev.DatabaseFile, []byte("postgres://127.0.0.1:1/x"), 0o600))
+	a = call(t, words("orders"))
+	require.Equal(t, exitFailed, a.code)
+	require.Contains(t, a.stderr, "for that of paidonce dev: export PAIDONCE_DATABASE_URL=file:$PWD/.paidonce/database_url")
 }
 
 func TestConfigExampleAndReference(t *testing.T) {
@@ -181,7 +189,8 @@ func TestSend(t *testing.T) {
 	require.Contains(t, a.stdout, ": 404")
 
 	for _, tt := range []struct{ args, want string }{
-		{"send nobody x", `paidonce: there is no source "nobody"; the configuration has cards, pay`},
+		{"send nobody x", `paidonce: there is no source "nobody"; the configuration has cards, pay` + "\n"},
+		{"send paypal x", `the configuration has cards, pay (PayPal is a gateway: configure a source of it, see paidonce gateways paypal)`},
 		{"send pay payment_intent.paid", "payment_intent.paid"},
 		{"send pay payment_intent.succeeded --amount 12,50", "paidonce: --amount 12,50: want minor units such as 5000, or a decimal number such as 50.00"},
 		{"send pay payment_intent.succeeded --amount 12.505", "paidonce: --amount 12.505: "},

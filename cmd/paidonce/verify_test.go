@@ -216,6 +216,34 @@ func TestVerifyShowsNoSecret(t *testing.T) {
 	}
 }
 
+// TestVerifyTakesTheURLOfTheCapture: where the URL is signed and nobody says it, it is
+// where the request was sent, which the answer says if that may be to blame.
+func TestVerifyTakesTheURLOfTheCapture(t *testing.T) {
+	t.Parallel()
+	sent := func(url string) string {
+		a := call(t, words("send square payment.updated --secret sq-key --to %s --print", url))
+		require.Equal(t, exitOK, a.code, a.stderr)
+		return a.stdout
+	}
+	genuine := sent(squareURL)
+	verify := func(command string, args ...string) answer {
+		return call(t, append([]string{"verify", write(t, "curl.txt", command), "--gateway", "square"}, args...))
+	}
+	require.Equal(t, answer{stdout: "The signature verifies.\n"}, verify(genuine, "--secret", "sq-key"))
+
+	a := verify(strings.Replace(genuine, squareURL, "http://10.0.0.1:3000/own", 1), "--secret", "sq-key")
+	require.Equal(t, exitFailed, a.code)
+	require.Contains(t, a.stdout, "It was taken to be http://10.0.0.1:3000/own, where the request was sent")
+
+	a = verify(genuine, "--secret", "other", "--url", squareURL)
+	require.Equal(t, exitFailed, a.code)
+	require.NotContains(t, a.stdout, "taken to be")
+
+	a = verify(strings.Replace(genuine, "X-Square-Hmacsha256-Signature", "X-Other", 1), "--secret", "sq-key")
+	require.Equal(t, exitFailed, a.code)
+	require.NotContains(t, a.stdout, "taken to be")
+}
+
 // TestVerifyCalledWrongly says what is missing.
 func TestVerifyCalledWrongly(t *testing.T) {
 	t.Parallel()
