@@ -24,7 +24,8 @@ import (
 //     latest of them decides.
 //   - Credits go to the customer's balance at Paddle and move no money of an order.
 //   - Amounts are texts of digits in the smallest unit of the currency.
-//   - No byte tells the sandbox from live.
+//   - No byte tells the sandbox from live. Events of the simulator do, by their id:
+//     to a live source they are of the wrong mode.
 var Paddle = &Gateway{
 	Name:     "paddle",
 	Title:    "Paddle Billing",
@@ -36,7 +37,7 @@ var Paddle = &Gateway{
 		EventID:  "`event_id` (`evt_…`), the same for all destinations and tries. `notification_id` is of the destination, and changes with a replay.",
 		Retries:  "60 tries in three days for live accounts, 3 in 15 minutes in the sandbox (remembered, not confirmed).",
 		Ordering: "None is promised; `occurred_at` orders them.",
-		Notes: "The payload does not tell the sandbox from live. Put the order's reference into `custom_data.order_id` of the transaction. " +
+		Notes: "The payload does not tell the sandbox from live. Events of Paddle's simulator (`ntfsimevt_…`) do not count on a live source; set the destination's usage type to platform only. Put the order's reference into `custom_data.order_id` of the transaction. " +
 			"Renewals, upgrades and one-time charges of a subscription carry the custom data of its first transaction, so that they get no reference; " +
 			"for orders of your own per charge, set `reference`. " +
 			"What a customer pays from a credit balance is not part of `grand_total`, and so not of what is captured. " +
@@ -74,6 +75,14 @@ var paddle = layout{
 		{"transaction.canceled", "a transaction was canceled", order.StrengthPayment, paddleTransaction},
 		{"adjustment.created", "a refund, credit or chargeback was made", order.StrengthModification, paddleAdjustment},
 		{"adjustment.updated", "a refund was decided, or a chargeback reversed", order.StrengthModification, paddleAdjustment},
+	},
+	// A destination may take the simulator's traffic besides the platform's, signed
+	// with the same secret: https://developer.paddle.com/webhooks/simulator/test-webhooks
+	misfit: func(r *reader) order.Misfit {
+		if r.source.Mode == Live && strings.HasPrefix(r.ID, "ntfsimevt_") {
+			return order.MisfitMode
+		}
+		return ""
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/signature"
 )
 
@@ -101,6 +102,21 @@ func TestPaddleSubscription(t *testing.T) {
 		require.Equal(t, want, st.event(t, s).Reference, origin)
 		s.Reference = "/data/custom_data/order_id"
 		require.Equal(t, "ord_7", st.event(t, s).Reference, "the merchant says so")
+	}
+}
+
+// TestPaddleSimulator: what Paddle's simulator sends is signed like everything else,
+// and is no money.
+func TestPaddleSimulator(t *testing.T) {
+	t.Parallel()
+	s := sourceNamed(t, "paddle")
+	for id, want := range map[string]order.Misfit{"ntfsimevt_01kdx8w2b3c4d5e6f7g8h9j0k1": order.MisfitMode, "evt_01kdx8w2b3c4d5e6f7g8h9j0k1": ""} {
+		s.Mode = gateway.Live
+		ev := sampled(t, gateway.SampleRequest{Source: s, Type: "transaction.completed", ID: id, Reference: "ord_7"})
+		require.Equal(t, want, ev.Facts[0].Misfit, id)
+		require.Equal(t, want != "", ev.Own == nil, id)
+		s.Mode = gateway.Test
+		require.Empty(t, sampled(t, gateway.SampleRequest{Source: s, Type: "transaction.completed", ID: id, Reference: "ord_7"}).Facts[0].Misfit, id)
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 //   - A payment is known by its own id (pay_…) alone: an order (order_…) may have
 //     several payments, so that its id is none of theirs.
 //   - The merchant's reference is notes.order_id or notes.external_ref of the
-//     payment, else the reference_id of the payment link, else the receipt of the
-//     order, where the event carries them. notes may be an object or an empty list.
+//     payment, else the reference_id of the payment link, else the same notes or
+//     the receipt of the order, where the event carries them. notes may be an object
+//     or an empty list.
 //   - The event's own id is only in a header that is not signed, so that an id is
 //     made: type, id of what it is about, time of the event.
 //   - A payment is captured in full. Refunds and disputes come by id, with the
@@ -32,7 +33,7 @@ var Razorpay = &Gateway{
 		Retries:  "With growing pauses for 24 hours, then the webhook is disabled. Replays from the dashboard are the same bytes.",
 		Ordering: "None is promised.",
 		Notes: "The payload does not tell test from live: use another secret for each. The merchant's reference is `notes.order_id` of the payment; without it subscribe to `order.paid`, " +
-			"which carries the receipt of the order, or set `reference: /payload/payment/entity/order_id` and register orders under Razorpay's order id. " +
+			"which carries the notes and the receipt of the order, or set `reference: /payload/payment/entity/order_id` and register orders under Razorpay's order id. " +
 			"A dispute that is `closed` counts as won: it ends so when the money was refunded, which comes as a refund of its own. " +
 			"That amounts have the decimals of ISO 4217 in every currency could not be confirmed for those of three decimals.",
 	},
@@ -106,7 +107,7 @@ func razorpayPayment(r *reader) {
 	r.Payment = []string{id}
 	r.Reference = r.first(
 		razorpayPaymentAt+"/notes/order_id", razorpayPaymentAt+"/notes/external_ref",
-		razorpayLinkAt+"/reference_id", razorpayOrderAt+"/receipt",
+		razorpayLinkAt+"/reference_id", razorpayOrderAt+"/notes/order_id", razorpayOrderAt+"/notes/external_ref", razorpayOrderAt+"/receipt",
 	)
 }
 

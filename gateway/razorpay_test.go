@@ -102,6 +102,23 @@ func TestRazorpayOrderIsNoPayment(t *testing.T) {
 	require.Equal(t, "order_shared", step{typ: "payment.captured", set: set(razorpayPayment+"order_id", "order_shared")}.event(t, s).Reference)
 }
 
+// TestRazorpayReference: what is said of the payment comes before what is said of
+// its order.
+func TestRazorpayReference(t *testing.T) {
+	t.Parallel()
+	const orderAt = "payload.order.entity."
+	r := gateway.SampleRequest{Source: sourceNamed(t, "razorpay"), Type: "order.paid", Reference: "ord_7"}
+	for _, tt := range []struct{ payment, notes, want string }{
+		{`{"order_id":"a"}`, `{"order_id":"b"}`, "a"},
+		{`[]`, `{"order_id":"b"}`, "b"},
+		{`[]`, `{"external_ref":"c"}`, "c"},
+		{`[]`, `[]`, "ord_7"},
+	} {
+		r.Set = map[string]string{razorpayPayment + "notes": tt.payment, orderAt + "notes": tt.notes}
+		require.Equal(t, tt.want, sampled(t, r).Reference, tt)
+	}
+}
+
 func TestRazorpayAccount(t *testing.T) {
 	t.Parallel()
 	s := sourceNamed(t, "razorpay")

@@ -37,7 +37,7 @@ var Worldpay = &Gateway{
 		EventID:  "`eventId`.",
 		Retries:  "Until it is acknowledged with 200; Worldpay's pages say no more that could be read. What is not acknowledged delays later events, or loses them.",
 		Ordering: "None is promised.",
-		Notes: "Not confirmed: **the encoding of the signature** (hexadecimal is taken), whether the secret is decoded first, the deadline, and the zone of `eventTimestamp`. " +
+		Notes: "Not confirmed: **the encoding of the signature** (hexadecimal is taken), whether the secret is decoded first, the deadline, the zone of `eventTimestamp`, and that currencies without decimals are counted in hundredths too, as the page says (if wrong, it makes too little of them). " +
 			"Try it in the sandbox before you set `unconfirmed: true`. Give every partial settlement and refund a `reference` of its own: " +
 			"partial settlements without one count once, refunds without one cannot be told to have failed. `settlementFailed` and `informationRequested` are sent in certain cases only: ask your Implementation Manager to turn them on. Of disputes `informationRequested` and `chargedBack` are known, and nothing that ends one well: record that by hand.",
 	},
@@ -61,7 +61,10 @@ var Worldpay = &Gateway{
 var worldpay = layout{
 	id:  "/eventId",
 	typ: "/eventDetails/type",
-	at:  func(r *reader) time.Time { return r.date("/eventTimestamp") }, // if it should have a zone one day
+	// "This is a whole number with an exponent of 2", it says of all currencies:
+	// https://docs.worldpay.com/access/products/events/openapi/payment/chargedbackpayment
+	units: hundredths,
+	at:    func(r *reader) time.Time { return r.date("/eventTimestamp") }, // if it should have a zone one day
 	rows: eventRows{
 		{"sentForAuthorization", "the shopper's bank is asked", order.StrengthPayment, worldpayPhase(order.StatusProcessing)},
 		{"authorized", "money is authorised and can be settled", order.StrengthPayment, worldpayAuthorized},
@@ -159,7 +162,7 @@ func sampleWorldpay(r SampleRequest) ([]byte, error) {
 		return nil, unknownSample("worldpay", r.Type, worldpay.rows.types(r.Source))
 	}
 	r = r.withDefaults()
-	n, err := exponents(nil).theirs(r.Amount.Minor, r.Amount.Currency)
+	n, err := hundredths.theirs(r.Amount.Minor, r.Amount.Currency)
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,19 @@ func TestWorldpayReferences(t *testing.T) {
 	require.True(t, ev.At.IsZero(), "a time without a zone")
 }
 
+// TestWorldpayYen: "a whole number with an exponent of 2", says the page, also of
+// currencies that have no decimals.
+func TestWorldpayYen(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]int64{"500000": 5000, "5000": 50} {
+		ev := sampled(t, gateway.SampleRequest{
+			Source: worldpaySource(), Type: "sentForSettlement", Reference: "ord_7", Amount: order.Amount{Minor: 5000, Currency: "JPY"},
+			Set: set("eventDetails.amount.value", value),
+		})
+		require.Equal(t, want, ev.Facts[0].Amount, value)
+	}
+}
+
 func TestWorldpayFlows(t *testing.T) {
 	t.Parallel()
 	s := worldpaySource()
