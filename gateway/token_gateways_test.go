@@ -83,6 +83,32 @@ var (
 	}...)
 )
 
+// TestXenditRefundOf: a refund names its payment in one of three ways, and one
+// that names none is nobody's.
+func TestXenditRefundOf(t *testing.T) {
+	t.Parallel()
+	const invoice, request = "65d000000000000000000001", "pr-11111111-0000-4000-8000-000000000001"
+	for _, tt := range []struct{ request, payment, invoice, want string }{
+		{request, "null", "null", request},
+		{"null", request, "null", request},
+		{request, request, "null", request},
+		{"null", "ddpy-1", invoice, invoice},
+		{request, "py-1", invoice, invoice},
+		{"null", "ddpy-1", "null", ""},
+		{"null", "null", "null", ""},
+	} {
+		r := gateway.SampleRequest{Source: sourceNamed(t, "xendit"), Type: "refund.SUCCEEDED", Reference: "ord_7", Set: map[string]string{
+			"payment_request_id": tt.request, "payment_id": tt.payment, "invoice_id": tt.invoice,
+		}}
+		ev := spokenOne(t, r)
+		if tt.want == "" {
+			require.Contains(t, ev.Broken, "names no payment", tt)
+			continue
+		}
+		require.Equal(t, []string{tt.want}, ev.Payment, tt)
+	}
+}
+
 // TestTokenGateways: whatever a delivery says besides, only an id comes out of it.
 func TestTokenGateways(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ func xenditAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	}
 	var d draft
 	f := d.members(doc, "the "+o.Kind, "status", "amount", "paid_amount", "captured_amount", "capture_method", "currency", "updated",
-		"external_id", "reference_id", "payment_request_id", "invoice_id")
+		"external_id", "reference_id", "payment_request_id", "payment_id", "invoice_id")
 	d.At = rfc3339(f.get("updated"))
 	d.Strength = order.StrengthPayment
 	switch o.Kind {
@@ -33,10 +33,7 @@ func xenditAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	version := updated(d.At, a)
 	amount := d.decimal(f.get("amount"), f.get("currency"), "amount")
 	if o.Kind == "refund" {
-		d.Payment = distinct([]string{f.get("payment_request_id").Str, f.get("invoice_id").Str})
-		if len(d.Payment) != 1 { // two would be an invoice and its payment, of which the invoice is asked about
-			d.Payment = distinct([]string{f.get("invoice_id").Str})
-		}
+		d.Payment = xenditRefunded(f)
 		if len(d.Payment) == 0 {
 			d.fail("the refund names no payment")
 		}
@@ -46,6 +43,23 @@ func xenditAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	d.Payment = []string{o.ID}
 	xenditPayment(&d, f, o, state, amount, version)
 	return d.done(), nil
+}
+
+// xenditRefunded is the payment that a refund belongs to: the invoice if there is
+// one, else the payment request, which older refunds name as payment_id. Other ids
+// there are of what no payment is known by.
+func xenditRefunded(f object) []string {
+	if invoice := f.get("invoice_id").Str; invoice != "" {
+		return []string{invoice}
+	}
+	requests := []string{f.get("payment_request_id").Str}
+	if older := (Object{"payment_request", f.get("payment_id").Str}); askable(older, xenditKinds) {
+		requests = append(requests, older.ID)
+	}
+	if requests = distinct(requests); len(requests) > 1 {
+		return requests[:1]
+	}
+	return requests
 }
 
 // xenditPayment sets the registers of an invoice or payment request. What was
