@@ -26,7 +26,7 @@ var FlutterwaveV3 = &Gateway{
 	Title:    "Flutterwave (v3)",
 	Docs:     "https://developer.flutterwave.com/v3.0/docs/webhooks",
 	Scheme:   "flutterwave-v3",
-	Evidence: Solid,
+	Evidence: Usable,
 	Manual: Manual{
 		Secret:   "Dashboard → Settings → Webhooks → Secret hash, a text that you make up. `access_token` is the secret key (`FLWSECK-…`, `FLWSECK_TEST-…`).",
 		EventID:  "None that is proved. An event is a state of the transaction, as the API tells it.",

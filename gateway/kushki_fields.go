@@ -16,7 +16,7 @@ var kushkiTop = []string{
 	"transaction_status", "transactionStatus", "status", "created", "completedAt",
 	"currency_code", "currencyCode", "currency", "amount", "metadata",
 	"approved_transaction_amount", "approvedTransactionAmount", "totalAmount", "request_amount", "requestAmount",
-	"merchant_id", "merchantId", "publicMerchantId", "isSandboxTransaction", "partialVoid", "partial_void",
+	"merchant_id", "merchantId", "publicMerchantId", "isSandboxTransaction", "partialVoid", "partial_void", "details",
 }
 
 // kushkiEvent is a webhook while it is read.
@@ -63,6 +63,13 @@ func parseKushki(s Source, d Delivery) ([]order.Event, error) {
 	e.ID, e.Type = bodyID(d.Body), unreadableType
 	status, ok := e.get("transaction_status", "transactionStatus", "status").kind()
 	if !ok {
+		// Of a payout to a card all stands in details.
+		details := e.optional(e.get("details"), "details", "transactionType")
+		if e.Type = details.get("transactionType").Str; e.Type == "PAYOUT" {
+			e.Ignored = UnknownType
+			return e.done(), nil
+		}
+		e.Type = unreadableType
 		e.fail("there is no transaction_status that can be read")
 		return e.done(), nil
 	}

@@ -151,3 +151,14 @@ func TestKushkiFlows(t *testing.T) {
 		}, "charged_back 5000-0-5000 stop"},
 	})
 }
+
+// TestKushkiCardPayout: what Kushki tells of money that goes out to a card has its
+// fields in details, and is none of ours.
+func TestKushkiCardPayout(t *testing.T) {
+	t.Parallel()
+	source := sourceNamed(t, "kushki")
+	ev := event(t, source, []byte(`{"details":{"transactionStatus":"APPROVAL","transactionType":"PAYOUT","transactionId":"1"},"ticketNumber":"2"}`))
+	require.Empty(t, ev.Broken)
+	require.Equal(t, gateway.UnknownType, ev.Ignored)
+	require.Empty(t, ev.Facts)
+}

@@ -34,7 +34,8 @@ var Openpay = &Gateway{
 		Ordering: "None is promised, and answers of the API have no version: the newest call counts.",
 		Notes: "`access_token` is the private key (`sk_…`), `client_id` the merchant's id (`m…`). The verification code of a new webhook is in the log. " +
 			"Set a user and password for the webhook in the dashboard and as `basic`, to keep strangers from making us ask. " +
-			"Not confirmed: whether an answer names more than the last of several partial refunds (each that was ever named counts), and what `chargeback_adjustment` means.",
+			"In Colombia and Peru set `api_url` (`https://api.openpay.co`, `https://api.openpay.pe`). " +
+			"Not confirmed: what `amount` says of an authorisation that was captured in part (it counts as captured), whether an answer names more than the last of several partial refunds (each that was ever named counts), and what `chargeback_adjustment` means.",
 	},
 	Covers: Coverage{Of: "nothing"},
 	// Not documented; as short as that of others.

@@ -105,6 +105,9 @@ func stripeAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	if !e.broken() {
 		ev.Payment, ev.Strength, ev.Reference = distinct(kind.kind.ids(e)), kind.kind.strength, e.reference()
 	}
+	if s.Reference != "" {
+		ev.Reference = e.referenceAt(s.Reference, doc)
+	}
 	if !e.broken() {
 		e.ownAmount()
 		kind.facts(e)
@@ -120,6 +123,20 @@ func stripeAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 		return nil, err
 	}
 	return []order.Event{ev}, nil
+}
+
+// referenceAt is what a pointer into an event finds in the object itself.
+func (e *stripeEvent) referenceAt(pointer string, doc value) string {
+	inside, ok := strings.CutPrefix(pointer, "/data/object/")
+	if !ok {
+		return ""
+	}
+	ref, err := doc.at("/" + inside)
+	if err != nil {
+		e.fail("%v", err)
+	}
+	text, _ := ref.name()
+	return text
 }
 
 // mode marks an object of the other mode. One without livemode (a refund, an

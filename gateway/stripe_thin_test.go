@@ -42,6 +42,24 @@ func TestStripeKeyMode(t *testing.T) {
 	}
 }
 
+// TestStripeThinReference: a source that says where its reference stands in events
+// means the same place in an object that is asked for, and no other.
+func TestStripeThinReference(t *testing.T) {
+	t.Parallel()
+	o := gateway.Object{Kind: "payment_intent", ID: "pi_1"}
+	body := []byte(`{"id":"pi_1","object":"payment_intent","livemode":false,"status":"succeeded","currency":"eur","amount":5000,"amount_received":5000,` +
+		`"metadata":{"order_id":"of_another_system","shop_order":"ord_7"}}`)
+	for pointer, want := range map[string]string{
+		"": "of_another_system", "/data/object/metadata/shop_order": "ord_7", "/data/object/metadata/none": "", "/data/previous": "", "/id": "",
+	} {
+		s := askingStripe()
+		s.Reference = pointer
+		evs, err := gateway.Stripe.Fetched(s, o, gateway.Answer{Body: body, Started: now})
+		require.NoError(t, err)
+		require.Equal(t, want, evs[0].Reference, pointer)
+	}
+}
+
 // TestStripeThin: with a key, a thin event leads to the object it names, and to
 // nothing that has not the form of one.
 func TestStripeThin(t *testing.T) {
