@@ -18,9 +18,10 @@ import (
 //     status_detail says so, else a refund's, which moves nothing.
 //   - A payment has no version and no time of its change, so statuses rank: an
 //     authorisation that was cancelled stays cancelled, whatever comes late.
-//   - Captures come by id. The capture of an authorisation is a payment of its
-//     own at dLocal; where it names its authorization_id it is counted there, and
-//     its order_id, which is the capture's, only finds an order.
+//   - The capture of an authorisation is a payment of its own at dLocal; where it
+//     names its authorization_id it is counted there, by its id, and its order_id,
+//     which is the capture's, only finds an order. That the authorisation itself
+//     is PAID then is the same money, so a payment that is no capture tells a total.
 //   - Amounts are major units, and written as JSON numbers: 72.00.
 //   - A chargeback that is COMPLETED took the money. One that is contested after
 //     that is open again, until it is REVERSAL (won) or DISPUTE_LOST.
@@ -199,7 +200,11 @@ func (e *dlocalEvent) authorized() {
 }
 
 func (e *dlocalEvent) paid() {
-	e.add(order.Fact{Kind: order.KindCaptured, Ref: e.id, Status: order.StatusOK}, e.amount)
+	if e.capture {
+		e.add(order.Fact{Kind: order.KindCaptured, Ref: e.id, Status: order.StatusOK}, e.amount)
+		return
+	}
+	e.add(order.Fact{Kind: order.KindCaptured}, e.amount)
 }
 
 // dlocalClosed: a payment that came to nothing; of a capture only that one did.

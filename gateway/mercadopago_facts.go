@@ -41,6 +41,7 @@ func mercadoPayment(s Source, doc value, a Answer) ([]order.Event, error) {
 		f := m.members(r, "a refund", "id", "status", "amount")
 		m.refund(f, cur, i)
 	}
+	m.partOfNothing(true)
 	m.flagMode(s, o.get("live_mode"))
 	return m.done(), nil
 }

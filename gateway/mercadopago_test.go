@@ -127,6 +127,11 @@ func TestMercadoPagoAnswers(t *testing.T) {
 func TestMercadoPagoPartOfNothing(t *testing.T) {
 	t.Parallel()
 	r := gateway.SampleRequest{Source: sourceNamed(t, "mercadopago"), Type: "order.processed", Reference: "ord_7", Amount: order.Amount{Minor: 5000, Currency: "BRL"}}
+	payment := r
+	payment.Type, payment.Set = "payment.approved", map[string]string{"status_detail": "partially_refunded"}
+	require.Contains(t, spokenOne(t, payment).Broken, "refunded")
+	payment.Set["transaction_amount_refunded"] = "10"
+	require.Empty(t, spokenOne(t, payment).Broken)
 	for _, path := range []string{"status_detail", "transactions.payments.0.status_detail"} {
 		r.Set = map[string]string{path: "partially_refunded"}
 		require.Contains(t, spokenOne(t, r).Broken, "refunded")
