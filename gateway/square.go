@@ -39,7 +39,7 @@ var Square = &Gateway{
 		Ordering: "None is promised.",
 		Notes: "`public_url` must be the URL of the subscription to the last character, since it is signed. " +
 			"Subscribe to `payment.*`, `refund.*` and `dispute.*`. The payload does not tell production from sandbox: their signature keys do. " +
-			"Not confirmed: whether `refunded_money` holds refunds that are pending.",
+			"Refunds that are pending count from the beginning: `refunded_money` holds them, as Square's support says, and what is rejected or fails is taken off again (subscribe to `refund.*`).",
 	},
 	Covers: Coverage{Of: "body"},
 	// https://developer.squareup.com/docs/webhooks/build-with-webhooks
