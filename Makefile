@@ -44,7 +44,7 @@ migrate: ## Bring that database, or DATABASE_URL, to the current schema
 .PHONY: verify
 verify: ## Check that generated files, golden files and go.mod are current
 	.ci/run generated
-	$(GO) test ./docs ./gateway ./internal/config ./internal/explain ./order
+	$(GO) test ./docs ./gateway ./internal/config ./internal/explain ./internal/manual ./order
 
 .PHONY: ci
 ci: ## Everything that must hold before a change goes in

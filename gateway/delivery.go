@@ -108,7 +108,10 @@ func (g *Gateway) Deliver(s Source, body []byte, id string, now time.Time) (Deli
 		secrets = g.secrets(s)
 	}
 	if len(secrets) == 0 {
-		return Delivery{}, fmt.Errorf("source %s: no secret to sign with: %s signs with a private key of its own; signing_keys of the source may hold one of yours for tests", s.ID, g.Title)
+		if g.Remote != nil {
+			return Delivery{}, fmt.Errorf("source %s: no key to sign with: %s signs with keys of its own, which are found on the network; try the source in its sandbox", s.ID, g.Title)
+		}
+		return Delivery{}, fmt.Errorf("source %s: no secret to sign with", s.ID)
 	}
 	secret := secrets[0]
 	if g.Remote != nil && len(s.SigningKeys) > 0 {

@@ -121,6 +121,7 @@ func TestGatewaysAndVersion(t *testing.T) {
 	}
 	require.Contains(t, call(t, words("gateways stripe")).stdout, "payment_intent.succeeded")
 	require.Contains(t, call(t, words("gateways standard")).stdout, "map.facts")
+	require.Contains(t, call(t, words("gateways square")).stdout, "\n    square:\n      gateway: square\n      mode: live\n")
 	require.Regexp(t, `^paidonce \S+ .*go1\.`, call(t, words("version")).stdout)
 	require.Contains(t, call(t, words("version --json")).stdout, `"version":`)
 }
@@ -249,6 +250,15 @@ func TestSendToAnybody(t *testing.T) {
 	a = call(t, []string{"send", "stripe", "payment_intent.succeeded", "--secret", "whsec_x", "--print"})
 	require.Equal(t, exitOK, a.code)
 	require.Contains(t, a.stdout, "curl -sS -X POST https://shop.example/webhooks/stripe")
+}
+
+// TestSendWithoutAKey: nobody has the keys of gateways whose public ones are found on
+// the network.
+func TestSendWithoutAKey(t *testing.T) {
+	t.Parallel()
+	cfg := write(t, "paidonce.yaml", "accounts:\n  shop:\n    sources:\n      pp: {gateway: paypal, mode: live, webhook_id: 4JH86294D6297924G}\n")
+	a := call(t, words("send pp PAYMENT.CAPTURE.COMPLETED -c %s", cfg))
+	require.Equal(t, answer{code: exitFailed, stderr: "paidonce: source pp: no key to sign with: PayPal signs with keys of its own, which are found on the network; try the source in its sandbox\n"}, a)
 }
 
 // What --print prints is a command that a shell takes as it is meant.
