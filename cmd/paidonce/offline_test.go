@@ -252,6 +252,22 @@ func TestSendToAnybody(t *testing.T) {
 	require.Contains(t, a.stdout, "curl -sS -X POST https://shop.example/webhooks/stripe")
 }
 
+// TestSendToAnAskedGateway: what a delivery only names has to exist at the gateway.
+func TestSendToAnAskedGateway(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(s.Close)
+	cfg := write(t, "paidonce.yaml", "accounts:\n  shop:\n    sources:\n      mollie: {gateway: mollie-classic, mode: test, access_token: test_0123456789}\n")
+	a := call(t, words("send mollie payment.paid --order ord_1 -c %s --to %s", cfg, s.URL))
+	require.Equal(t, exitOK, a.code, a.stderr)
+	require.Contains(t, a.stdout, "Mollie (classic webhooks) is asked about it at https://api.mollie.com.\nThat id is made up")
+	require.Contains(t, a.stdout, "--payment ID")
+	a = call(t, words("send mollie payment.paid --payment tr_7UhSN1zuXS -c %s --to %s", cfg, s.URL))
+	require.Equal(t, exitOK, a.code, a.stderr)
+	require.Contains(t, a.stdout, "It only names payment/tr_7UhSN1zuXS")
+	require.NotContains(t, a.stdout, "made up")
+}
+
 // TestSendWithoutAKey: nobody has the keys of gateways whose public ones are found on
 // the network.
 func TestSendWithoutAKey(t *testing.T) {
