@@ -27,7 +27,7 @@ const (
 	// Refused: asking again in the same way would end the same: any other 4xx, a
 	// redirect, a private address, an answer that is too large, a base URL that
 	// cannot be called.
-	Refused Kind = "refused"
+	Refused Kind = store.FetchRefused
 )
 
 // Error is the only type of error of [Client.Do].

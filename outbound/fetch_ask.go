@@ -22,11 +22,11 @@ import (
 
 // Results of a call, in logs and metrics.
 const (
-	resultChanged    = "changed"     // taken in
-	resultUnchanged  = "unchanged"   // it says what was taken in before
-	resultTurnedAway = "turned_away" // no call was made, to keep a pace or because the host does not answer
-	resultUnreadable = "unreadable"  // the answer was kept aside
-	resultCannotAsk  = "cannot_ask"  // the source is not configured for it
+	resultChanged    = "changed"             // taken in
+	resultUnchanged  = "unchanged"           // it says what was taken in before
+	resultTurnedAway = "turned_away"         // no call was made, to keep a pace or because the host does not answer
+	resultUnreadable = store.FetchUnreadable // the answer was kept aside
+	resultCannotAsk  = "cannot_ask"          // the source is not configured for it
 	resultLost       = "not_ingested"
 	resultPanic      = "panic"
 	resultLate       = "late" // no call was made: the process had slept through most of its claim

@@ -43,8 +43,13 @@ type Announced struct {
 	Displaced int
 }
 
-// FetchGone is the [FetchAnswer].Failing of an object that the gateway does not know.
-const FetchGone = "gone"
+// The ways to fail, [FetchAnswer].Failing, that may mean that an object was made up: the gateway does not know it, does
+// not like its id, or says something that is about no such object. Others, such as a gateway that is down, say nothing of it.
+const (
+	FetchGone       = "gone"
+	FetchRefused    = "refused"
+	FetchUnreadable = "unreadable"
+)
 
 // DefaultMaxOpenFetches is [Options].MaxOpenFetches where that is 0.
 const DefaultMaxOpenFetches = 1000
@@ -77,13 +82,13 @@ const (
 		SELECT count(*) FROM (
 			SELECT FROM fetches WHERE account_id = $1 AND source_id = $2 AND next_at IS NOT NULL LIMIT $3) f`
 
-	// sqlDisplace makes room by deleting what the gateway says it does not know, and never knew: what was asked about most
-	// often first.
+	// sqlDisplace makes room by deleting what the gateway did not know, and never knew: what was asked about most often first.
 	sqlDisplace = `
 		DELETE FROM fetches f USING (
 			SELECT account_id, source_id, object FROM fetches
 			WHERE account_id = $1 AND source_id = $2 AND next_at IS NOT NULL
-				AND claimed_until IS NULL AND last_digest IS NULL AND failing = '` + FetchGone + `'
+				AND claimed_until IS NULL AND last_digest IS NULL
+				AND failing IN ('` + FetchGone + `', '` + FetchRefused + `', '` + FetchUnreadable + `')
 			ORDER BY attempts DESC, next_at DESC LIMIT $3
 			FOR UPDATE SKIP LOCKED) o
 		WHERE f.account_id = o.account_id AND f.source_id = o.source_id AND f.object = o.object`

@@ -55,11 +55,11 @@ func TestAnnouncementsAreBounded(t *testing.T) {
 	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, c.Object))
 }
 
-// What anybody can announce gives way to what is new, once the gateway has said that it does not know it: a burst of
+// What anybody can announce gives way to what is new, once the gateway has said that it is nothing: a burst of
 // made-up ids must not shut out the payments of the next hour.
 func TestInventionsGiveWay(t *testing.T) {
 	t.Parallel()
-	const limit = 6
+	const limit = 9
 	s, pool := openWith(t, store.Options{MaxOpenFetches: limit})
 	unsigned := func(objects ...string) store.Announced {
 		list := pings(objects...)
@@ -78,9 +78,13 @@ func TestInventionsGiveWay(t *testing.T) {
 	}
 	announce(t, s, "payment/found")
 	settleFetch(t, s, claimFetch(t, s, "payment/found"), store.FetchAnswer{Done: true, Digest: "open"})
-	require.Equal(t, store.Announced{Stored: 6}, unsigned("payment/found", "payment/unasked", "payment/down", "payment/once", "payment/twice", "payment/busy"))
+	require.Equal(t, store.Announced{Stored: limit}, unsigned("payment/found", "payment/unasked", "payment/down", "payment/denied",
+		"payment/odd", "payment/page", "payment/once", "payment/twice", "payment/busy"))
 	failed("payment/found", store.FetchGone, 3)
 	failed("payment/down", "retry", 3)
+	failed("payment/denied", "denied", 3)
+	failed("payment/odd", store.FetchRefused, 5)
+	failed("payment/page", store.FetchUnreadable, 4)
 	failed("payment/once", store.FetchGone, 1)
 	failed("payment/twice", store.FetchGone, 2)
 	failed("payment/busy", store.FetchGone, 3)
@@ -88,13 +92,17 @@ func TestInventionsGiveWay(t *testing.T) {
 	busy := claimFetch(t, s, "payment/busy")
 
 	require.Equal(t, store.Announced{Dropped: 1}, announce(t, s, "payment/signed"), "whoever signs comes again")
+	for _, gone := range []string{"payment/odd", "payment/page"} {
+		require.Equal(t, store.Announced{Stored: 1, Displaced: 1}, unsigned("payment/instead-of-"+gone[8:]))
+		require.Zero(t, count(t, pool, `fetches WHERE object = $1`, gone))
+	}
 	require.Equal(t, store.Announced{Stored: 1, Displaced: 1}, unsigned("payment/new1"))
 	require.Zero(t, count(t, pool, `fetches WHERE object = 'payment/twice'`), "the one that was asked about most often")
 	require.Equal(t, store.Announced{Stored: 1, Displaced: 1, Dropped: 2}, unsigned("payment/new2", "payment/new3", "payment/new4"))
 	require.Zero(t, count(t, pool, `fetches WHERE object = 'payment/once'`))
 	require.Equal(t, store.Announced{Dropped: 1}, unsigned("payment/new5"))
 	require.Equal(t, limit, count(t, pool, `fetches WHERE state = 'open'`))
-	for _, o := range []string{"found", "unasked", "down", "busy", "new1", "new2"} {
+	for _, o := range []string{"found", "unasked", "down", "denied", "busy", "new1", "new2"} {
 		require.Equal(t, 1, count(t, pool, `fetches WHERE object = $1`, "payment/"+o), o)
 	}
 	require.False(t, settleFetch(t, s, busy, store.FetchAnswer{Done: true, Digest: "paid"}).Stale)
