@@ -64,6 +64,8 @@ func (e *env) openStore(ctx context.Context) (*store.Store, func(), error) {
 			err = fmt.Errorf("%w; is paidonce dev running here?", err)
 		case cfg.DatabaseURL == "" && none == nil:
 			err = fmt.Errorf("%w; for that of paidonce dev: export %s=file:$PWD/%s", err, config.Variable("database_url"), dev.DatabaseFile)
+		case cfg.DatabaseURL == "" && cfg.File() == "":
+			err = fmt.Errorf("%w; there is no %s here, nor what paidonce dev makes", err, config.DefaultFile)
 		}
 		return nil, nil, err
 	}

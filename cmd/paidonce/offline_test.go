@@ -91,7 +91,7 @@ func TestNothingConfigured(t *testing.T) {
 	a := call(t, words("serve"))
 	require.Equal(t, answer{code: exitFailed, stderr: "paidonce: there is no paidonce.yaml here; begin with paidonce config example > paidonce.yaml, or try paidonce dev\n"}, a)
 	a = call(t, words("orders"))
-	require.Equal(t, answer{code: exitFailed, stderr: "paidonce: database_url: is not set; write it there or in PAIDONCE_DATABASE_URL\n"}, a)
+	require.Equal(t, answer{code: exitFailed, stderr: "paidonce: database_url: is not set; write it there or in PAIDONCE_DATABASE_URL; there is no paidonce.yaml here, nor what paidonce dev makes\n"}, a)
 
 	// Where dev runs on a configuration that names no database, it keeps the address of its own.
 	require.NoError(t, os.Mkdir(".paidonce", 0o700))

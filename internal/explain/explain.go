@@ -237,7 +237,8 @@ func paymentSentence(p store.Payment) string {
 	for _, id := range sortedKeys(l.Disputes) {
 		parts = append(parts, disputeText(id, l.Disputes[id].Status, l.Disputes[id].Amount, l.Disputes[id].Currency))
 	}
-	if l.Phase.Status != "" {
+	// Money says more than that it is authorised, which gateways that call it paid mean too.
+	if l.Phase.Status != "" && (l.Phase.Status != order.StatusAuthorized || len(parts) == 0) {
 		parts = append(parts, "the gateway calls it "+string(l.Phase.Status))
 	}
 	if len(parts) == 0 {

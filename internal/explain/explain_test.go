@@ -398,6 +398,12 @@ func TestFacts(t *testing.T) {
 			explain.Order(tl).Why[0] + "\n" + explain.Event(e, nil).Answer + "\n",
 		})
 	}
+	for _, s := range []order.Status{order.StatusAuthorized, order.StatusCanceled} {
+		l := order.NewLedger()
+		l.JoinEvent(order.Event{Payment: []string{"pi_1"}, Facts: []order.Fact{captured(5000), {Kind: order.KindPhase, Status: s}}})
+		tl := store.Timeline{Order: registered(order.StatePending), Payments: []store.Payment{{ID: orderID, Ledger: l}}}
+		got = append(got, section{"captured, and phase " + string(s), explain.Order(tl).Why[0] + "\n"})
+	}
 	bare := store.Timeline{Order: registered(order.StatePending), Payments: []store.Payment{{ID: orderID, Ledger: order.NewLedger()}}}
 	got = append(got, section{"nothing", explain.Order(bare).Why[0] + "\n"})
 	golden(t, "facts", got)
