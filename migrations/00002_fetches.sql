@@ -21,6 +21,7 @@ CREATE TABLE fetches (
   failing text, -- that way
   unchanged int NOT NULL DEFAULT 0, -- calls in a row whose answer was the one before
   last_digest text, -- of what was taken in last
+  told_at timestamptz, -- the start of the call whose answer that was
   last_error text,
   settled_at timestamptz,
   CONSTRAINT fetches_pk PRIMARY KEY (account_id, source_id, object),
@@ -32,14 +33,16 @@ CREATE TABLE fetches (
 -- What is due, and how much of a source is open: small indexes, of open rows only.
 CREATE INDEX fetches_due ON fetches (account_id, next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX fetches_open ON fetches (account_id, source_id) WHERE next_at IS NOT NULL;
+-- Whether another source told of the same object since.
+CREATE INDEX fetches_told ON fetches (account_id, object) WHERE told_at IS NOT NULL;
 -- What retention deletes, and what was given up.
 CREATE INDEX fetches_settled_at ON fetches (settled_at) WHERE state <> 'open';
 CREATE INDEX fetches_dead ON fetches (settled_at) WHERE state = 'dead';
 
 -- See 00001: let the planner know the shape of the table before there is anything in it.
-INSERT INTO fetches (account_id, source_id, object, gateway, state, next_at, settled_at)
+INSERT INTO fetches (account_id, source_id, object, gateway, state, next_at, settled_at, told_at)
   SELECT 'a', 's', 'payment/' || n, 'g', CASE WHEN n % 50 = 0 THEN 'open' WHEN n % 50 = 1 THEN 'dead' ELSE 'done' END,
-    CASE WHEN n % 50 = 0 THEN now() END, CASE WHEN n % 50 <> 0 THEN now() END
+    CASE WHEN n % 50 = 0 THEN now() END, CASE WHEN n % 50 <> 0 THEN now() END, CASE WHEN n % 50 > 1 THEN now() END
   FROM generate_series(1, 2000) n;
 ANALYZE fetches;
 TRUNCATE fetches;

@@ -156,7 +156,7 @@ func (f *Fetcher) failed(c store.FetchClaim, waits []time.Duration, after time.D
 	return came{answer: a, result: result}
 }
 
-// take ingests what the API answered, unless it is what it answered before.
+// take ingests what the API answered, unless it is what it answered before and nobody else told of the object since.
 func (f *Fetcher) take(ctx context.Context, gw *gateway.Gateway, src gateway.Source, o gateway.Object, c store.FetchClaim, body []byte) came {
 	events, err := gw.Fetched(src, o, gateway.Answer{Body: body, Started: c.AskedAt})
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *Fetcher) take(ctx context.Context, gw *gateway.Gateway, src gateway.Sou
 	}
 	digest := gateway.Digest(events)
 	done := store.FetchAnswer{Done: true, Digest: digest}
-	if digest == c.Digest {
+	if digest == c.Digest && !c.Overtaken {
 		return came{answer: done, result: resultUnchanged}
 	}
 	rows, did, err := f.commit(ctx, src, c, body, events)
@@ -174,6 +174,7 @@ func (f *Fetcher) take(ctx context.Context, gw *gateway.Gateway, src gateway.Sou
 	case err != nil:
 		return f.notIngested(c, err)
 	}
+	done.Told = true
 	return came{answer: done, result: resultChanged, events: rows, did: did}
 }
 

@@ -69,8 +69,15 @@ var signer = func() *gateway.Gateway {
 	return &g
 }()
 
+// twins are two forms of one gateway, which tell of the same payments.
+var twins = func() []*gateway.Gateway {
+	a, b := *pinger, *pinger
+	a.Name, a.Space, b.Name, b.Space = "twin-a", "twin", "twin-b", "twin"
+	return []*gateway.Gateway{&a, &b}
+}()
+
 func gateways(name string) (*gateway.Gateway, bool) {
-	for _, g := range []*gateway.Gateway{pinger, signer} {
+	for _, g := range append([]*gateway.Gateway{pinger, signer}, twins...) {
 		if g.Name == name {
 			return g, true
 		}

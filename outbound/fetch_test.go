@@ -71,6 +71,36 @@ func TestEventsAreChanges(t *testing.T) {
 	require.Contains(t, s.log.String(), `"result":"unchanged"`)
 }
 
+// What one form of a gateway told is not all that is known of a payment: the other
+// may have told something else in between, and a state that comes back must count.
+// When nobody told anything else, what comes again is no news.
+func TestTwinsComeBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, outbound.FetchOptions{})
+	s.source(gateway.Source{ID: "a", Account: "acme", Gateway: "twin-a", AccessToken: "token"})
+	s.source(gateway.Source{ID: "b", Account: "acme", Gateway: "twin-b", AccessToken: "token"})
+	s.register("ord_1", 5000)
+	paid := state{ID: "tr_1", Captured: 5000, Order: "ord_1"}
+	back := paid
+	back.Refunded = 5000
+	see := func(source string, st state, want string) {
+		t.Helper()
+		s.api.is(st)
+		s.announce(source, "tr_1")
+		s.later(time.Minute)
+		require.Equal(t, "done", s.ask(source, "tr_1").State)
+		require.Equal(t, []string{"ord_1 " + want}, s.states())
+	}
+	see("a", paid, "paid")
+	see("b", back, "refunded")
+	see("a", paid, "paid")
+	see("b", back, "refunded") // each has told this before
+	news := strings.Count(s.log.String(), `"result":"changed"`)
+	require.Equal(t, 4, news)
+	see("b", back, "refunded")
+	require.Equal(t, news, strings.Count(s.log.String(), `"result":"changed"`), "nobody told anything else")
+}
+
 func TestFailuresComeAgain(t *testing.T) {
 	t.Parallel()
 	about := func(t *testing.T, want, got time.Duration) {

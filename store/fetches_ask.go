@@ -28,6 +28,10 @@ type FetchClaim struct {
 
 	Lag     time.Duration // how long after it was due it was claimed
 	Expired bool          // an earlier claim had lapsed: whoever held it is taken for dead
+
+	// Overtaken: another source of the account told of this object since Digest was taken in (two sources of one
+	// gateway, or its old and its new webhooks), so that an answer like the last one may be news.
+	Overtaken bool
 }
 
 const sqlClaimFetch = `
@@ -37,7 +41,9 @@ const sqlClaimFetch = `
 	FROM due d, LATERAL (SELECT clock_timestamp() AS now) c
 	WHERE f.account_id = d.account_id AND f.source_id = d.source_id AND f.object = d.object
 	RETURNING f.account_id, f.source_id, f.object, f.gateway, f.attempts, coalesce(f.failing, ''), f.fence, f.asked_at, coalesce(f.last_digest, ''),
-		f.asked_at - d.next_at, d.claimed_until IS NOT NULL`
+		f.asked_at - d.next_at, d.claimed_until IS NOT NULL,
+		EXISTS (SELECT FROM fetches o
+			WHERE o.account_id = f.account_id AND o.object = f.object AND o.source_id <> f.source_id AND o.told_at > f.told_at)`
 
 // ClaimFetch claims an object, if it is due and nobody else is asking about it: nil if not. The attempt is counted and
 // the claim commits before ClaimFetch returns.
@@ -89,6 +95,7 @@ func (s *Store) claimFetch(ctx context.Context, sql string, args ...any) (*Fetch
 type FetchAnswer struct {
 	Done   bool   // the answer is taken in
 	Digest string // of it, if Done
+	Told   bool   // and it was ingested, because it was news
 
 	// Failing is otherwise the way in which it failed. A failure of another way than the one before begins to count anew.
 	Failing string
@@ -117,6 +124,7 @@ const sqlSettleFetch = `
 		failing = CASE WHEN $6 THEN NULL WHEN $8 THEN f.failing ELSE $11 END,
 		unchanged = x.unchanged,
 		last_digest = CASE WHEN $6 THEN $9 ELSE f.last_digest END,
+		told_at = CASE WHEN $12 THEN f.asked_at ELSE f.told_at END,
 		last_error = CASE WHEN NOT $6 THEN $10 END
 	FROM (
 		SELECT CASE WHEN f.again OR NOT $6 AND NOT $7 THEN 'open' WHEN $6 THEN 'done' ELSE 'dead' END AS state, f.unchanged,
@@ -172,7 +180,7 @@ func (s *Store) settleFetch(ctx context.Context, tx *pipedTx, c FetchClaim, a Fe
 	)
 	b.Queue("BEGIN")
 	b.Queue(sqlSettings)
-	b.Queue(sqlSettleFetch, c.Account, c.Source, c.Object, c.Fence, max(0, a.Wait), a.Done, a.Dead, a.Free, a.Digest, storable(a.Err), a.Failing).
+	b.Queue(sqlSettleFetch, c.Account, c.Source, c.Object, c.Fence, max(0, a.Wait), a.Done, a.Dead, a.Free, a.Digest, storable(a.Err), a.Failing, a.Told).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&state, &next, &now) })
 	if err := send(ctx, tx, &b); errors.Is(err, pgx.ErrNoRows) {
 		return FetchSettled{Stale: true}, nil
