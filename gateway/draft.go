@@ -78,6 +78,17 @@ func (d *draft) money(amount, cur value, where string, read func(value, string) 
 	return order.Amount{Minor: n, Currency: code}
 }
 
+// list returns the elements of an array; none if v is no array. What it leaves
+// out could be money, so more than limit break the event.
+func (d *draft) list(v value, where string, limit int) []value {
+	all := v.elements(limit + 1)
+	if len(all) > limit {
+		d.fail("there are more than %d of %s", limit, where)
+		return nil
+	}
+	return all
+}
+
 // add adds a fact about an amount.
 func (d *draft) add(f order.Fact, m order.Amount) {
 	f.Amount, f.Currency = m.Minor, m.Currency

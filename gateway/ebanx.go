@@ -149,7 +149,7 @@ func ebanxAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 		phase: state.phase, captured: state.captured, untold: true, dispute: d.ebanxChargeback(f),
 		amount: d.decimal(f.get("amount_ext"), f.get("currency_ext"), "payment.amount_ext"),
 	}, version)
-	for i, v := range f.get("refunds").elements(maxRefunds) {
+	for i, v := range d.list(f.get("refunds"), "payment.refunds", maxRefunds) {
 		r := d.members(v, "a refund", "id", "status", "amount_ext")
 		id, ok := r.get("id").name()
 		status, known := ebanxRefunds[r.get("status").Str]
@@ -164,7 +164,7 @@ func ebanxAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 
 // ebanxChargeback is where the chargebacks of a payment stand.
 func (d *draft) ebanxChargeback(f object) order.Status {
-	all := f.get("chargeback").elements(maxRefunds)
+	all := d.list(f.get("chargeback"), "payment.chargeback", maxRefunds)
 	if one := f.get("chargeback"); !one.absent() && !one.IsArray() {
 		all = []value{one}
 	}

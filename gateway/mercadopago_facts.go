@@ -37,7 +37,7 @@ func mercadoPayment(s Source, doc value, a Answer) ([]order.Event, error) {
 	m.amount = m.decimal(o.get("transaction_amount"), cur, "transaction_amount")
 	m.refunded = m.refundedTotal(o.get("transaction_amount_refunded"), cur, "transaction_amount_refunded")
 	m.all(m.Payment[0])
-	for i, r := range o.get("refunds").elements(maxRefunds) {
+	for i, r := range m.list(o.get("refunds"), "refunds", maxRefunds) {
 		f := m.members(r, "a refund", "id", "status", "amount")
 		m.refund(f, cur, i)
 	}
@@ -65,7 +65,7 @@ func mercadoOrder(s Source, asked Object, a Answer) ([]order.Event, error) {
 	whole.refer(s, doc)
 	whole.Type = "order." + o.get("status").Str
 	t := whole.optional(o.get("transactions"), "transactions", "payments", "refunds")
-	payments, refunds := t.get("payments").elements(maxPayments), t.get("refunds").elements(maxRefunds)
+	payments, refunds := whole.list(t.get("payments"), "transactions.payments", maxPayments), whole.list(t.get("refunds"), "transactions.refunds", maxRefunds)
 	if whole.broken() || len(payments) == 0 {
 		return whole.done(), nil
 	}

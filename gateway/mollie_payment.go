@@ -41,7 +41,11 @@ func mollieLink(s Source, o Object, a Answer) ([]order.Event, error) {
 		return nil, parseError("duplicate_key", "%v", err)
 	}
 	var events []order.Event
-	for _, v := range list.elements(maxPayments) {
+	payments := list.elements(maxPayments + 1)
+	if len(payments) > maxPayments {
+		return nil, parseError("shape", "the payment link has more than %d payments", maxPayments)
+	}
+	for _, v := range payments {
 		events = append(events, molliePayment(s, doc, v, a, false)...)
 	}
 	if len(events) == 0 {
@@ -106,10 +110,10 @@ func (m *mollieReader) snapshot(f object, state mollieState, whole bool) {
 		return
 	}
 	parts := m.optional(f.get("_embedded"), "_embedded", "refunds", "chargebacks")
-	for i, v := range parts.get("refunds").elements(maxRefunds) {
+	for i, v := range m.list(parts.get("refunds"), "_embedded.refunds", maxRefunds) {
 		m.refund(v, i)
 	}
-	chargebacks := parts.get("chargebacks").elements(maxRefunds)
+	chargebacks := m.list(parts.get("chargebacks"), "_embedded.chargebacks", maxRefunds)
 	for _, v := range chargebacks {
 		m.chargeback(v)
 	}

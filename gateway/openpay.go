@@ -175,7 +175,7 @@ func openpayAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	}
 	version := updated(time.Time{}, a)
 	d.snapshot(charge.ID, r, version)
-	list := f.get("refunds").elements(maxRefunds)
+	list := d.list(f.get("refunds"), "refunds", maxRefunds)
 	if one := f.get("refund"); !one.absent() {
 		list = append(list, one)
 	}

@@ -160,7 +160,7 @@ var paypalOutcomes = map[string]order.Status{
 // payment, what went back to the buyer counts, who may have agreed to a part.
 func (e *paypalEvent) dispute() {
 	amount := e.amount(e.o.get("dispute_amount"), "resource.dispute_amount", false)
-	all := e.o.get("disputed_transactions").elements(maxListed)
+	all := e.list(e.o.get("disputed_transactions"), "resource.disputed_transactions", maxRefunds)
 	status := order.StatusOpen
 	if e.Type == "CUSTOMER.DISPUTE.RESOLVED" || e.o.get("status").Str == "RESOLVED" {
 		o := e.optional(e.o.get("dispute_outcome"), "resource.dispute_outcome", "outcome_code", "amount_refunded")

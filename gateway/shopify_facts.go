@@ -21,7 +21,7 @@ type shopifyRefunds struct{ done, tried int64 }
 func (d *shopifyReader) snapshot(f object) {
 	none := order.Amount{Currency: d.total.Currency}
 	var refunds shopifyRefunds
-	for i, r := range f.get("refunds").elements(maxRefunds) {
+	for i, r := range d.list(f.get("refunds"), "order.refunds", maxRefunds) {
 		d.refund(r, f.get("currency"), i, &refunds)
 	}
 	captured, phase := none, d.status.phase
@@ -92,7 +92,7 @@ var shopifyRefundStatus = map[string]order.Status{
 // without any only puts goods back.
 func (d *shopifyReader) refund(v, cur value, i int, all *shopifyRefunds) {
 	r := d.members(v, "a refund", "transactions")
-	for _, t := range r.get("transactions").elements(maxRefunds) {
+	for _, t := range d.list(r.get("transactions"), "the transactions of a refund", maxRefunds) {
 		f := d.members(t, "a transaction", "id", "kind", "status", "amount", "currency")
 		if f.get("kind").Str != "refund" {
 			continue
