@@ -34,12 +34,12 @@ func (c gatewaysCmd) Run(e *env) error {
 		}
 		pages = append(pages, page)
 		covers, _, _ := strings.Cut(page.Covers, "(")
-		rows = append(rows, []string{g.Name, g.Title, string(g.Evidence), covers, cond(page.Asked != "", "yes", ""), g.Docs})
+		rows = append(rows, []string{g.Title, g.Name, string(g.Evidence), covers, cond(page.Asked != "", "yes", ""), g.Docs})
 	}
 	if c.JSON {
 		return e.printJSON(pages)
 	}
-	table(e.stdout, []string{"NAME", "GATEWAY", "EVIDENCE", "COVERS", "ASKED", "DOCUMENTATION"}, rows)
+	table(e.stdout, []string{"GATEWAY", "NAME", "EVIDENCE", "COVERS", "ASKED", "DOCUMENTATION"}, rows)
 	return nil
 }
 

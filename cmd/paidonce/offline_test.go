@@ -114,10 +114,10 @@ func TestConfigExampleAndReference(t *testing.T) {
 func TestGatewaysAndVersion(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.TrimSpace(call(t, words("gateways")).stdout), "\n")
-	require.Regexp(t, `^NAME +GATEWAY +.*DOCUMENTATION$`, lines[0])
+	require.Regexp(t, `^GATEWAY +NAME +.*DOCUMENTATION$`, lines[0])
 	require.Len(t, lines, 1+len(gateway.All()))
 	for i, g := range gateway.All() {
-		require.Regexp(t, "^"+g.Name+" +"+regexp.QuoteMeta(g.Title)+" +"+string(g.Evidence)+" .* "+regexp.QuoteMeta(g.Docs)+"$", lines[i+1])
+		require.Regexp(t, "^"+regexp.QuoteMeta(g.Title)+" +"+g.Name+" +"+string(g.Evidence)+" .* "+regexp.QuoteMeta(g.Docs)+"$", lines[i+1])
 	}
 	require.Contains(t, call(t, words("gateways stripe")).stdout, "payment_intent.succeeded")
 	require.Contains(t, call(t, words("gateways standard")).stdout, "map.facts")
