@@ -21,7 +21,8 @@ import (
 //	settle  what came of it, if the claim still stands: done, asked again, or given up
 //
 // However often an object is announced, one call is out and one more follows at most: an announcement that finds the
-// row open changes nothing, one that comes while a call is out says that its answer may be too old.
+// row open changes nothing, one that comes while a call is out says that its answer may be too old. Only where the
+// gateway did not know the object does an announcement that was signed bring the next call forward.
 
 // Announcement says that an object at a gateway may have changed.
 type Announcement struct {
@@ -73,7 +74,7 @@ const (
 	// later, and the answer will know what is announced here.
 	sqlAnnounced = `
 		SELECT x.n, f.object IS NULL OR f.state = 'dead' AND f.last_digest IS NULL,
-			coalesce(f.state = 'open' AND (f.claimed_until IS NULL OR f.again), false)
+			coalesce(f.state = 'open' AND (f.claimed_until IS NULL OR f.again) AND NOT ($4 AND ` + sqlSooner + `), false)
 		FROM unnest($3::text[]) WITH ORDINALITY AS x(object, n)
 		LEFT JOIN LATERAL (
 			SELECT * FROM fetches f WHERE f.account_id = $1 AND f.source_id = $2 AND f.object = x.object LIMIT 1) f ON true`
@@ -97,6 +98,11 @@ const (
 	// object on and on from having it asked about all the time.
 	sqlPause = `CASE WHEN f.unchanged = 0 THEN interval '0' ELSE interval '1 second' * power(2, least(f.unchanged, 6) - 1) END`
 
+	// sqlRecheck is when an object that the gateway did not know may be asked about again because it was announced by
+	// somebody who signed: its API may have caught up with its webhooks. sqlSooner says whether that is sooner than planned.
+	sqlRecheck = `greatest(clock_timestamp(), f.asked_at + interval '1 second' * power(2, least(f.attempts, 6) - 1))`
+	sqlSooner  = `f.claimed_until IS NULL AND f.failing IN ('` + FetchGone + `', '` + FetchRefused + `', '` + FetchUnreadable + `') AND f.next_at > ` + sqlRecheck
+
 	sqlAnnounce = `
 		INSERT INTO fetches AS f (account_id, source_id, object, gateway)
 		SELECT $1, $2, object, $3 FROM unnest($4::text[]) AS x(object) ORDER BY object
@@ -104,12 +110,13 @@ const (
 			gateway = excluded.gateway,
 			state = 'open',
 			again = f.claimed_until IS NOT NULL,
-			next_at = CASE WHEN f.state = 'open' THEN f.next_at ELSE greatest(clock_timestamp(), f.asked_at + ` + sqlPause + `) END,
+			next_at = CASE WHEN f.state = 'open' AND $5 AND ` + sqlSooner + ` THEN ` + sqlRecheck + `
+				WHEN f.state = 'open' THEN f.next_at ELSE greatest(clock_timestamp(), f.asked_at + ` + sqlPause + `) END,
 			announced_at = CASE WHEN f.state = 'open' THEN f.announced_at ELSE clock_timestamp() END,
 			attempts = CASE WHEN f.state = 'open' THEN f.attempts ELSE 0 END,
 			failing = CASE WHEN f.state = 'open' THEN f.failing END,
 			last_error = CASE WHEN f.state = 'open' THEN f.last_error END
-		WHERE f.state <> 'open' OR f.claimed_until IS NOT NULL AND NOT f.again
+		WHERE f.state <> 'open' OR f.claimed_until IS NOT NULL AND NOT f.again OR $5 AND ` + sqlSooner + `
 		RETURNING f.object, f.again, f.next_at, clock_timestamp()`
 )
 
@@ -158,7 +165,7 @@ func (s *Store) announce(ctx context.Context, a Announcement, objects []string) 
 	)
 	b.Queue("BEGIN READ ONLY")
 	b.Queue(sqlSettings)
-	b.Queue(sqlAnnounced, a.Account, a.Source, objects).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlAnnounced, a.Account, a.Source, objects, !a.Unsigned).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&n, &isNew, &waits}, func() error {
 			switch {
 			case waits:
@@ -227,7 +234,7 @@ func (s *Store) reopen(ctx context.Context, tx *pipedTx, a Announcement, objects
 		again     bool
 		next, now time.Time
 	)
-	rows, _ := tx.Query(ctx, sqlAnnounce, a.Account, a.Source, a.Gateway, objects)
+	rows, _ := tx.Query(ctx, sqlAnnounce, a.Account, a.Source, a.Gateway, objects, !a.Unsigned)
 	_, err := pgx.ForEachRow(rows, []any{&object, &again, &next, &now}, func() error {
 		if !again { // else the settle of the call that is out goes on
 			jobs = append(jobs, fetchAt(FetchArgs{a.Account, a.Source, object}, next, now))

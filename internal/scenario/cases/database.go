@@ -203,7 +203,7 @@ func (p *player) activity(ctx context.Context) (activity, error) {
 		  (SELECT count(*) FROM order_transitions WHERE effect_state = 'claimed' AND claimed_until > clock_timestamp())
 		    + (SELECT count(*) FROM fetches WHERE claimed_until > clock_timestamp()),
 		  (SELECT count(*) FROM orders WHERE wake_at <= clock_timestamp())
-		    + (SELECT count(*) FROM fetches WHERE next_at <= clock_timestamp())`).Scan(&a.Claims, &a.Overdue)
+		    + (SELECT count(*) FROM fetches WHERE next_at <= clock_timestamp() + interval '10 s')`).Scan(&a.Claims, &a.Overdue)
 	if err != nil {
 		return a, fmt.Errorf("look at claims: %w", err)
 	}

@@ -23,7 +23,8 @@ const (
 //     River's rescuer has looked;
 //   - a promise to look at an order, or to ask a gateway about an object, that is
 //     overdue is work to do, since the ticker is about to renew it, unless a fault
-//     or the merchant keeps it so; one for later is not;
+//     or the merchant keeps it so; one for later is not, save that a gateway
+//     which did not know an object yet is asked again within seconds;
 //   - the time until a dead process's claim lapses is no part of quietWithin;
 //
 // and without any worker, jobs that are due are nobody's.
