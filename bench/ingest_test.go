@@ -29,7 +29,7 @@ const (
 	connections = 64
 	roundTime   = 3 * time.Second
 	rounds      = 5
-	ordersAhead = 50_000 // registered before the first round; more than all rounds use
+	ordersAhead = 120_000 // registered before the first round; more than all rounds use
 )
 
 // The benchmark's servers are this binary again, each in a process of its own, as in production.
