@@ -53,9 +53,9 @@ func TestWhereWeDiffer(t *testing.T) {
 	}
 
 	for _, tt := range []struct {
-		library, reason string
-		header          func(library) http.Header
-		theirs, ours    bool
+		sdk, reason  string
+		header       func(library) http.Header
+		theirs, ours bool
 	}{
 		{"go/stripe-go", "a time in the future hides a clock that is wrong, and lets a replay wait", func(l library) http.Header { return stripeAt(l.secret, later) }, true, false},
 		{"node/stripe", "a time in the future hides a clock that is wrong, and lets a replay wait", func(l library) http.Header { return stripeAt(l.secret, later) }, true, false},
@@ -64,9 +64,9 @@ func TestWhereWeDiffer(t *testing.T) {
 		{"node/paddle", "several h1 are documented for the time of a rotation", func(l library) http.Header { return paddleTwo(l.secret) }, false, true},
 		{"node/paddle", "5 s is too short for queues and retries; the window is the option tolerance", func(l library) http.Header { return paddleOld(l.secret) }, false, true},
 	} {
-		t.Run(tt.library+"/"+tt.reason, func(t *testing.T) {
+		t.Run(tt.sdk+"/"+tt.reason, func(t *testing.T) {
 			t.Parallel()
-			l := all[tt.library]
+			l := all[tt.sdk]
 			skipWithoutNode(t, l)
 			d := delivery{header: tt.header(l), body: []byte(body)}
 			require.Equal(t, tt.theirs, l.verify(t, l, d), "the library changed")

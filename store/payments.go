@@ -84,7 +84,9 @@ const (
 			WHERE p.account_id = k.a AND p.id = k.id AND p.merged_into IS NULL
 			FOR NO KEY UPDATE OF p) p`
 
-	sqlRoots = `
+	// withRoots leads from ids to the payments they are names of, and on to what those were merged into: where up is
+	// NULL stands the one that is left.
+	withRoots = `
 		WITH RECURSIVE r(n, a, id, up) AS (
 			SELECT x.n, x.a, q.id, q.merged_into
 			FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS x(a, realm, i, n)
@@ -94,7 +96,9 @@ const (
 				SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = x.a AND q.id = p.payment_id LIMIT 1) q
 			UNION ALL
 			SELECT r.n, r.a, q.id, q.merged_into FROM r
-			CROSS JOIN LATERAL (SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = r.a AND q.id = r.up LIMIT 1) q)
+			CROSS JOIN LATERAL (SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = r.a AND q.id = r.up LIMIT 1) q)`
+
+	sqlRoots = withRoots + `
 		SELECT n - 1, id FROM r WHERE up IS NULL`
 
 	sqlOrderPayments = `SELECT p.* FROM ` + orderKeys + `

@@ -42,17 +42,7 @@ const (
 			FOR NO KEY UPDATE OF p) p`
 
 	// What else the payments are called that these ids lead to.
-	sqlOtherNames = `
-		WITH RECURSIVE r(n, a, id, up) AS (
-			SELECT x.n, x.a, q.id, q.merged_into
-			FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS x(a, realm, i, n)
-			CROSS JOIN LATERAL (
-				SELECT p.payment_id FROM payment_ids p WHERE p.account_id = x.a AND p.realm = x.realm AND p.id = x.i LIMIT 1) p
-			CROSS JOIN LATERAL (
-				SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = x.a AND q.id = p.payment_id LIMIT 1) q
-			UNION ALL
-			SELECT r.n, r.a, q.id, q.merged_into FROM r
-			CROSS JOIN LATERAL (SELECT q.id, q.merged_into FROM payments q WHERE q.account_id = r.a AND q.id = r.up LIMIT 1) q)
+	sqlOtherNames = withRoots + `
 		SELECT r.n - 1, i.name
 		FROM r
 		CROSS JOIN LATERAL (SELECT q.ledger FROM payments q WHERE q.account_id = r.a AND q.id = r.id LIMIT 1) q
