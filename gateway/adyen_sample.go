@@ -15,10 +15,7 @@ func sampleAdyen(r SampleRequest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	payment := r.Payment
-	if payment == "" {
-		payment = derive(16, "payment", r.Reference, r.Mode)
-	}
+	payment := r.paymentID("", 16)
 	account := "TestMerchant"
 	if len(r.Source.MerchantAccounts) > 0 {
 		account = r.Source.MerchantAccounts[0]

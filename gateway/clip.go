@@ -137,8 +137,7 @@ func clipSample(r *SampleRequest) (id, status string, amount any, err error) {
 	status = strings.TrimPrefix(r.Type, "checkout.")
 	*r = r.withDefaults()
 	if id = r.Payment; id == "" {
-		hex := strings.ToLower(derive(32, "payment", r.Reference, r.Mode))
-		id = hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
+		id = uuidOf("payment", r.Reference, r.Mode)
 	}
 	amount, err = majorNumber(r.Amount.Minor, r.Amount.Currency)
 	return id, status, amount, err

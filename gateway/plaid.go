@@ -69,7 +69,7 @@ var Plaid = &Gateway{
 	Types:  func(Source) []Type { return plaidStates.types("payment.") },
 	Sample: samplePlaid,
 	Example: func(seed string) Source {
-		_, private := exampleJWK("plaid", seed, plaidExampleID(seed))
+		_, private := exampleJWK("plaid", seed, uuidOf("plaid kid", seed))
 		return Source{
 			Gateway: "plaid", Mode: Test, ClientID: strings.ToLower(derive(24, "plaid", seed)), ClientSecret: exampleSecret("plaid", seed)[:30],
 			SigningKeys: []string{private},
@@ -78,12 +78,6 @@ var Plaid = &Gateway{
 }
 
 const plaidLive, plaidTest = "https://production.plaid.com", "https://sandbox.plaid.com"
-
-// plaidExampleID is the id of an example's key.
-func plaidExampleID(seed string) string {
-	id := strings.ToLower(derive(32, "plaid kid", seed))
-	return id[:8] + "-" + id[8:12] + "-4" + id[13:16] + "-8" + id[17:20] + "-" + id[20:]
-}
 
 var plaidRemote = &Remote{
 	Live: plaidLive, Test: plaidTest,

@@ -25,10 +25,7 @@ func sampleStandard(r SampleRequest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	payment := r.Payment
-	if payment == "" {
-		payment = "pay_" + derive(24, "payment", r.Reference, r.Mode)
-	}
+	payment := r.paymentID("pay_", 24)
 	type at struct {
 		pointer string
 		value   any
