@@ -28,7 +28,7 @@ type Delivery struct {
 // and nothing that the delivery says may be believed.
 func (g *Gateway) Verify(s Source, d Delivery, now time.Time, keys ...string) error {
 	// First: it is cheap, and guards against work for strangers.
-	if err := checkSender(s, d.Header); err != nil {
+	if err := s.CheckSender(d.Header); err != nil {
 		return err
 	}
 	if g.Scheme == "" {
@@ -55,8 +55,9 @@ func (g *Gateway) SignatureRequest(s Source, d Delivery) signature.Request {
 	}
 }
 
-// checkSender checks the credentials that a source has for its sender.
-func checkSender(s Source, h http.Header) error {
+// CheckSender checks the credentials that the source has for its sender (basic,
+// authorization): nil, also where it has none, or a *signature.Error.
+func (s Source) CheckSender(h http.Header) error {
 	switch {
 	case s.Basic != "":
 		return signature.CheckBasic(h, s.Basic)

@@ -47,7 +47,7 @@ func (rc *Receiver) diagnose(gw *gateway.Gateway, src gateway.Source, d gateway.
 		return ""
 	}
 	return diagnose.Diagnose(diagnose.Input{
-		Scheme: scheme, Request: gw.SignatureRequest(src, d), Secrets: gw.LiveSecrets(src), Now: now, Mode: src.Mode,
+		Scheme: scheme, Request: gw.SignatureRequest(src, d), Secrets: gw.LiveSecrets(src), Now: now, Mode: src.Mode, Sender: src.CheckSender(d.Header),
 		Attempts: diagnosisAttempts,
 	}).Sentence
 }

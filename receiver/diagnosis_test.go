@@ -67,3 +67,12 @@ func TestDiagnosis(t *testing.T) {
 		require.LessOrEqual(t, len(d.(string)), 512) //nolint:forcetypeassert // it is text
 	}
 }
+
+// TestDiagnosisOfTheSender: a genuine signature is not blamed where the sender's
+// credentials are missing.
+func TestDiagnosisOfTheSender(t *testing.T) {
+	t.Parallel()
+	b := setup(t, receiver.Options{})
+	require.Equal(t, http.StatusUnauthorized, b.do(request(t, "/webhooks/basic", paid)).Code)
+	require.Contains(t, b.log.lines(t)[0]["diagnosis"], "The signature verifies, and the credentials in the Authorization header are missing")
+}

@@ -57,11 +57,6 @@ func (c verifyCmd) Run(e *env) error {
 		return usage("verify needs a secret: --secret or --source")
 	}
 	f := diagnose.Diagnose(in)
-	if f.Verified && source.Basic != "" {
-		if err := signature.CheckBasic(in.Request.Header, source.Basic); err != nil {
-			f = diagnose.Finding{Cause: "basic", Sentence: "The signature verifies, and the Basic credentials of the delivery are missing or others than the source's: set them at the gateway."}
-		}
-	}
 	if c.JSON {
 		if err := e.printJSON(f); err != nil {
 			return err
@@ -122,6 +117,7 @@ func (c verifyCmd) input(e *env) (in diagnose.Input, source gateway.Source, err 
 	if in.Now.IsZero() {
 		in.Now = e.now()
 	}
+	in.Sender = source.CheckSender(r.Header)
 	in.Request = signature.Request{
 		Method: r.Method, URL: source.PublicURL, Path: r.Path(), Query: r.Query(), Header: r.Header, Body: r.Body, Tolerance: source.Tolerance,
 	}

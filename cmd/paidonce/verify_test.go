@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/signature"
 	"github.com/paidonce/paidonce/signature/diagnose"
 )
@@ -242,6 +244,40 @@ func TestVerifyTakesTheURLOfTheCapture(t *testing.T) {
 	a = verify(strings.Replace(genuine, "X-Square-Hmacsha256-Signature", "X-Other", 1), "--secret", "sq-key")
 	require.Equal(t, exitFailed, a.code)
 	require.NotContains(t, a.stdout, "taken to be")
+}
+
+// TestVerifyTellsOfTheSender: a genuine delivery without the credentials that the
+// source asks of its sender is refused by the receiver, so it does not verify here.
+func TestVerifyTellsOfTheSender(t *testing.T) {
+	t.Parallel()
+	cfg := write(t, "paidonce.yaml", `
+accounts:
+  shop:
+    sources:
+      cards: {gateway: adyen, mode: test, hmac_keys: [`+adyenKey+`], basic: "user:pass5ecret"}
+      cko: {gateway: checkout, mode: test, secrets: [cko-verify-test-only], authorization: sender5ecret}
+`)
+	for _, name := range []string{"cards", "cko"} {
+		loaded, err := config.Load(cfg, func(string) string { return "" })
+		require.NoError(t, err)
+		source := loaded.Sources()[name]
+		g, ok := gateway.Lookup(source.Gateway)
+		require.True(t, ok)
+		body, err := g.Sample(gateway.SampleRequest{Source: source, Type: g.Types(source)[0].Name, Reference: "ord_1"})
+		require.NoError(t, err)
+		signed, err := g.Deliver(source, body, "", now)
+		require.NoError(t, err)
+		d := dumped{url: "/webhooks/" + name, header: signed.Header, body: signed.Body}
+		a := call(t, []string{"verify", write(t, "r.txt", d.raw()), "--source", name, "-c", cfg})
+		require.Equal(t, exitOK, a.code, a.stdout)
+		for _, change := range []func(){func() { d.header.Set("Authorization", "other") }, func() { d.header.Del("Authorization") }} {
+			change()
+			a = call(t, []string{"verify", write(t, "r.txt", d.raw()), "--source", name, "-c", cfg})
+			require.Equal(t, exitFailed, a.code, name)
+			require.Contains(t, a.stdout, "The signature verifies, and the credentials in the Authorization header are missing or others")
+			require.NotContains(t, a.stdout, "5ecret")
+		}
+	}
 }
 
 // TestVerifyCalledWrongly says what is missing.

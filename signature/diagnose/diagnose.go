@@ -71,6 +71,7 @@ const (
 	IDCase         Cause = "id_case"         // the id in the URL was changed to upper or lower case
 	SignedID       Cause = "signed_id"       // another id beside the body is signed than the one given
 	Unreadable     Cause = "unreadable"      // what is signed cannot be read at all
+	Sender         Cause = "sender"          // it is signed, and the credentials of its sender are not those configured
 )
 
 // Labelled is a secret that is not configured for this endpoint and may have
@@ -97,6 +98,10 @@ type Input struct {
 	// Templates are payloads of this gateway in its own key order. They help to
 	// undo a change of the order.
 	Templates [][]byte
+
+	// Sender is what the check of the sender's credentials said, beside the
+	// signature; nil if they are right or none are asked for.
+	Sender error
 
 	// Path is that of the request as it arrived, if it may be another than the one
 	// in Request, which is the configured one.
@@ -194,7 +199,10 @@ func (s *search) find() Finding {
 	whole := attempt{request: in.Request, secrets: in.Secrets, now: in.Now}
 	s.asked, s.left = 1, s.left-1
 	err := in.Scheme.Verify(whole.request, whole.secrets, whole.now)
-	if err == nil {
+	switch {
+	case err == nil && in.Sender != nil:
+		return Finding{Cause: Sender, Proved: true, Reason: signature.ReasonOf(in.Sender), Sentence: "The signature verifies, and the credentials in the Authorization header are missing or others than the source's: set them at the gateway, and see that no proxy takes the header away."}
+	case err == nil:
 		return Finding{Verified: true, Proved: true, Sentence: s.verified()}
 	}
 	var why *signature.Error
