@@ -1,9 +1,14 @@
 // Package api is the merchant's own HTTP API, /v1: what a back end says about its orders, and asks about them.
 //
-// Everything that can move an order enters as an event of the account's source "api", through the same ingest as the
+// Everything that can move an order enters as an event of the account's source "api", through the same write path as the
 // gateways' webhooks, and is answered only after it was committed. The account is that of the API key, never a part of
 // the request. Every error is an RFC 9457 problem document (application/problem+json) with a code for programs and, for
 // a body that was refused, the place as a JSON pointer (RFC 6901). No answer and no log line holds a key or a body.
+//
+// A route is an [endpoint]: the OpenAPI document is made of it, and what a request may say is checked against that very
+// document. Middlewares come in one order: authenticate, rate limit, idempotency, handler.
+//
+// There is no CORS: the API is for servers, and a key in a browser would be everybody's. OPTIONS is answered 405.
 package api
 
 import (
@@ -12,9 +17,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +50,16 @@ type Options struct {
 	// RetryAfter is what a 503 asks the caller to wait. Default 2 s.
 	RetryAfter time.Duration
 
+	// Rate is how many requests an account may send to this process in a second, over time. Default 100.
+	Rate int
+
+	// Burst is how many of them may come at once. Default 200.
+	Burst int
+
+	// Protector keeps the promise of the Idempotency-Key header. Default: there is none, and a request with the header is
+	// answered 503 rather than taken without it.
+	Protector Protector
+
 	// Now reports the current time: the time of the events that are made. Default time.Now.
 	Now func() time.Time
 
@@ -65,6 +80,12 @@ func (o Options) withDefaults() Options {
 	if o.RetryAfter == 0 {
 		o.RetryAfter = 2 * time.Second
 	}
+	if o.Rate == 0 {
+		o.Rate = 100
+	}
+	if o.Burst == 0 {
+		o.Burst = 200
+	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the edge where the real clock enters
 	}
@@ -74,92 +95,77 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// API serves /v1:
-//
-//	POST /v1/orders        registers an order (role write)
-//	GET  /v1/orders/{id}   an order as it stands (role read)
-//
-// It is safe for concurrent use.
+// API serves /v1; its own description is at /v1/openapi.json. It is safe for concurrent use.
 type API struct {
 	ingest  Ingester
 	orders  Orders
 	keys    KeysFunc
 	opts    Options
 	router  chi.Router
+	huma    huma.API
+	schemas *schemas
+	buckets *buckets
 	metrics *metrics
+	wrong   []error // what is wrong with endpoints
 }
 
-// New returns an API whose callers are known by keys. The first three are required. It fails on a negative option, or
-// if Options.Registerer already has metrics of these names.
+// New returns an API whose callers are known by keys. The first three are required. It fails on a negative option, if
+// Options.Registerer already has metrics of these names, or if an endpoint is not declared as it must be.
 func New(ing Ingester, orders Orders, keys KeysFunc, opts Options) (*API, error) {
+	return newAPI(ing, orders, keys, opts, (*API).orderEndpoints)
+}
+
+func newAPI(ing Ingester, orders Orders, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {
 	if ing == nil || orders == nil || keys == nil {
 		return nil, errors.New("api: nil Ingester, Orders or KeysFunc")
 	}
-	for name, v := range map[string]int64{"MaxBody": opts.MaxBody, "Timeout": int64(opts.Timeout), "RetryAfter": int64(opts.RetryAfter)} {
+	for name, v := range map[string]int64{
+		"MaxBody": opts.MaxBody, "Timeout": int64(opts.Timeout), "RetryAfter": int64(opts.RetryAfter),
+		"Rate": int64(opts.Rate), "Burst": int64(opts.Burst),
+	} {
 		if v < 0 {
 			return nil, fmt.Errorf("api: Options.%s is negative; it must be 0 (default) or more", name)
 		}
 	}
-	a := &API{ingest: ing, orders: orders, keys: keys, opts: opts.withDefaults(), metrics: newMetrics()}
+	a := &API{ingest: ing, orders: orders, keys: keys, opts: opts.withDefaults(), router: chi.NewRouter(), metrics: newMetrics()}
+	a.buckets = newBuckets(a.opts.Rate, a.opts.Burst)
+	a.newDocument()
+	for _, add := range groups {
+		add(a)
+	}
+	if err := a.serveDocument(); err != nil {
+		a.wrong = append(a.wrong, err)
+	}
+	a.router.NotFound(a.plain(func(w http.ResponseWriter, r *http.Request) {
+		a.fail(w, r, problem(CodeNotFound, "There is nothing at this path."))
+	}))
+	a.router.MethodNotAllowed(a.plain(func(w http.ResponseWriter, r *http.Request) {
+		p := problem(CodeMethodNotAllowed, "This path does not know this method.")
+		p.allow = a.allowed(r)
+		a.fail(w, r, p)
+	}))
+	if err := errors.Join(a.wrong...); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	if err := a.metrics.register(opts.Registerer); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-
-	r := chi.NewRouter()
-	a.handle(r, http.MethodPost, "/v1/orders", roleWrite, a.registerOrder)
-	a.handle(r, http.MethodGet, "/v1/orders/{id}", roleRead, a.readOrder)
-	r.NotFound(a.serve("", func(*http.Request, *record) (*response, error) {
-		return nil, problem(http.StatusNotFound, "not_found", "There is nothing at this path.")
-	}))
-	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-		a.serve("", func(*http.Request, *record) (*response, error) {
-			return nil, a.methodNotAllowed(r)
-		})(w, r)
-	})
-	a.router = r
 	return a, nil
 }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }
 
-// handle mounts an endpoint. Whoever has not shown a key with the role learns nothing else, and its body is not read.
-func (a *API) handle(r chi.Router, method, pattern string, need role, do endpoint) {
-	r.Method(method, pattern, a.serve(pattern, func(req *http.Request, l *record) (*response, error) {
-		key, err := a.authenticate(req)
-		if err != nil {
-			return nil, err
-		}
-		l.account = key.Account
-		if !key.has(need) {
-			return nil, problem(http.StatusForbidden, "forbidden", "This API key lacks the role "+string(need)+".")
-		}
-		return do(req, l)
-	}))
-}
+// plain is a handler outside of the document.
+func (a *API) plain(h http.HandlerFunc) http.HandlerFunc { return a.observe("")(h).ServeHTTP }
 
-// methodNotAllowed finds out what would have been allowed, which a 405 must say.
-func (a *API) methodNotAllowed(r *http.Request) *Problem {
-	p := problem(http.StatusMethodNotAllowed, "method_not_allowed", "This path does not know this method.")
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+// allowed finds out which methods a path knows, which a 405 must say.
+func (a *API) allowed(r *http.Request) []string {
+	var allow []string
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if a.router.Match(chi.NewRouteContext(), m, r.URL.EscapedPath()) {
-			p.allow = append(p.allow, m)
+			allow = append(allow, m)
 		}
 	}
-	return p
-}
-
-// endpoint handles an authenticated request. Its error is a [*Problem], or anything else, which becomes a 503.
-type endpoint func(r *http.Request, l *record) (*response, error)
-
-// response is what an endpoint answers: data is the value of "data" in the body.
-type response struct {
-	status int
-	header map[string]string
-	data   any
-}
-
-// seconds is d as Retry-After wants it: whole, rounded up, at least 1.
-func seconds(d time.Duration) string {
-	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
+	return allow
 }

@@ -159,7 +159,7 @@ func TestUnauthorized(t *testing.T) {
 		w := b.post(keyA, ordinary, change, func(r *http.Request) { r.Body = read })
 		require.Equal(t, http.StatusUnauthorized, w.Code, name)
 		require.Contains(t, w.Header().Get("WWW-Authenticate"), "Bearer")
-		require.Equal(t, "unauthorized", problemOf(t, w).Code)
+		require.Equal(t, api.CodeUnauthorized, problemOf(t, w).Code)
 		require.Zero(t, read.n, "a stranger's body is not read")
 		bodies = append(bodies, w.Body.String())
 	}
@@ -171,7 +171,7 @@ func TestUnauthorized(t *testing.T) {
 
 	w := b.post(readOnly, ordinary)
 	require.Equal(t, http.StatusForbidden, w.Code)
-	require.Equal(t, "forbidden", problemOf(t, w).Code)
+	require.Equal(t, api.CodeForbidden, problemOf(t, w).Code)
 }
 
 // counting counts the reads of a body.
@@ -202,7 +202,7 @@ func TestAnotherAccountsOrder(t *testing.T) {
 	for _, path := range []string{at, "/v1/orders/" + uuid.NewString(), "/v1/orders/ord_1", "/v1/orders/%00"} {
 		w := b.do(http.MethodGet, path, keyB, "")
 		require.Equal(t, http.StatusNotFound, w.Code, path)
-		require.Equal(t, "order_not_found", problemOf(t, w).Code)
+		require.Equal(t, api.CodeOrderNotFound, problemOf(t, w).Code)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestTransport(t *testing.T) {
 	require.Equal(t, http.StatusCreated, b.post(keyA, pad(1000)).Code)
 	w := b.post(keyA, pad(1001))
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
-	require.Equal(t, "body_too_large", problemOf(t, w).Code)
+	require.Equal(t, api.CodeBodyTooLarge, problemOf(t, w).Code)
 	require.Equal(t, "close", w.Header().Get("Connection"))
 
 	for ct, want := range map[string]int{
@@ -230,13 +230,17 @@ func TestTransport(t *testing.T) {
 	w = b.do(http.MethodPut, "/v1/orders", keyA, "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	require.Equal(t, "POST", w.Header().Get("Allow"))
-	require.Equal(t, "method_not_allowed", problemOf(t, w).Code)
-	require.Equal(t, "GET", b.do(http.MethodDelete, "/v1/orders/x", keyA, "").Header().Get("Allow"))
+	require.Equal(t, api.CodeMethodNotAllowed, problemOf(t, w).Code)
+	for _, method := range []string{http.MethodDelete, http.MethodOptions, http.MethodPost} {
+		w := b.do(method, "/v1/orders/x", keyA, "")
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
+		require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+	}
 	for _, path := range []string{"/v1/orders/", "/v1", "/", "//v1/orders", "/v1/orders/x/y", "/V1/orders"} {
 		w := b.post(keyA, ordinary, func(r *http.Request) { r.URL.Path = path })
 		require.Equal(t, http.StatusNotFound, w.Code, path)
 		require.Empty(t, w.Header().Get("Location"))
-		require.Equal(t, "not_found", problemOf(t, w).Code)
+		require.Equal(t, api.CodeNotFound, problemOf(t, w).Code)
 	}
 }
 
@@ -310,12 +314,13 @@ func TestNothingSecretIsSaid(t *testing.T) {
 	b.post(keyA, strings.Replace(body, "amount", "CANARY-BODY", 1))
 	b.post(keyA+"x", body)
 	b.post(readOnly, body)
+	b.do(http.MethodGet, at, keyA, "")
 	b.do(http.MethodGet, at+"?key="+keyA, keyA, "")
 	b.do(http.MethodGet, "/CANARY-PATH", keyA, "")
 	b.do("CANARY-METHOD", "/v1/orders", keyA, "")
 	b.shop.fail = errors.New("no database")
 	b.post(keyA, body)
-	require.Equal(t, 9, strings.Count(b.log.String(), "\n"), "one line per request")
+	require.Equal(t, 10, strings.Count(b.log.String(), "\n"), "one line per request")
 	for _, word := range []string{"TESTONLY", "CANARY", "Bearer", "?key"} {
 		require.NotContains(t, b.log.String(), word)
 	}

@@ -29,6 +29,7 @@ const (
 	keyA     = "pk_TESTONLY_account_a"
 	keyB     = "pk_TESTONLY_account_b"
 	readOnly = "pk_TESTONLY_reads"
+	operator = "pk_TESTONLY_operates"
 )
 
 func keys() []api.Key {
@@ -36,6 +37,7 @@ func keys() []api.Key {
 		{Account: "a", SHA256: sha256.Sum256([]byte(keyA)), Read: true, Write: true},
 		{Account: "b", SHA256: sha256.Sum256([]byte(keyB)), Read: true, Write: true},
 		{Account: "a", SHA256: sha256.Sum256([]byte(readOnly)), Read: true},
+		{Account: "a", SHA256: sha256.Sum256([]byte(operator)), Operate: true},
 	}
 }
 

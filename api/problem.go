@@ -1,39 +1,93 @@
 package api
 
-import "net/http"
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
 
-// Problem is an error as the caller sees it: RFC 9457, with a code for programs. Its Detail never quotes what a store
-// or a library said.
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Problem is an error as the caller sees it: RFC 9457, with a code for programs. Its Detail never quotes the request, nor
+// what a store or a library said.
 type Problem struct {
-	Type   string `json:"type"` // always about:blank: Code tells them apart
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Code   string `json:"code"`
-	Detail string `json:"detail,omitempty"`
+	_ struct{} `additionalProperties:"true"`
 
-	// Errors are the places in the body that are at fault, all of them.
-	Errors []FieldError `json:"errors,omitempty"`
+	Type   string `json:"type" doc:"Always about:blank: code tells errors apart."` // always about:blank: Code tells them apart
+	Title  string `json:"title" doc:"The status in words."`
+	Status int    `json:"status" doc:"The HTTP status."`
+	Code   Code   `json:"code"`
+	Detail string `json:"detail,omitempty" doc:"For people: what happened, and what to do."`
 
-	allow    []string // of a 405
-	bodyRead bool     // nothing of the body is left in the connection
+	// Errors are the places in the request that are at fault, all of them.
+	Errors []FieldError `json:"errors,omitempty" nullable:"false" doc:"The places in the request that are at fault, all of them."`
+
+	allow      []string      // of a 405
+	retryAfter time.Duration // of a 429
 }
 
-// FieldError is one fault of a body.
+// FieldError is one fault of a request: of its body at Pointer, or of a parameter.
 type FieldError struct {
-	Pointer string `json:"pointer"` // JSON pointer: /data/amount
+	Pointer   string // JSON pointer (RFC 6901) into the body: /data/amount; empty: the whole body
+	Parameter string // name of a parameter of the path, the query or the header; empty: the fault is in the body
+	Code      string
+	Detail    string
+}
+
+type bodyFault struct {
+	Pointer string `json:"pointer"`
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
 }
 
-// Error makes a Problem an error.
-func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+type parameterFault struct {
+	Parameter string `json:"parameter"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail"`
+}
 
-func problem(status int, code, detail string) *Problem {
+// MarshalJSON writes a pointer, which may be empty, or the parameter.
+func (e FieldError) MarshalJSON() ([]byte, error) {
+	if e.Parameter != "" {
+		return json.Marshal(parameterFault{e.Parameter, e.Code, e.Detail})
+	}
+	return json.Marshal(bodyFault{e.Pointer, e.Code, e.Detail})
+}
+
+// Schema documents what MarshalJSON writes.
+func (FieldError) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"code", "detail"}, AdditionalProperties: false,
+		Description: "One fault of the request: of its body at pointer, or of a parameter.",
+		Properties: map[string]*huma.Schema{
+			"pointer":   {Type: huma.TypeString, Description: "JSON pointer (RFC 6901) into the body; empty: the whole body.", Examples: []any{"/data/amount"}},
+			"parameter": {Type: huma.TypeString, Description: "Name of the parameter, in place of a pointer.", Examples: []any{"limit"}},
+			"code":      {Type: huma.TypeString, Description: "For programs.", Examples: []any{"required"}},
+			"detail":    {Type: huma.TypeString, Description: "For people.", Examples: []any{"is missing"}},
+		},
+	}
+}
+
+// Error makes a Problem an error.
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
+
+// GetStatus makes a Problem an error that huma passes on.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// problem makes the Problem of a code; detail says in a sentence what happened, and what to do.
+func problem(code Code, detail string) *Problem {
+	status := code.Status()
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
-// afterBody marks a problem that was found once the body had been read to its end.
-func (p *Problem) afterBody() *Problem {
-	p.bodyRead = true
+func problemf(code Code, format string, args ...any) *Problem {
+	return problem(code, fmt.Sprintf(format, args...))
+}
+
+// invalid is the problem of a body that is JSON and that we refuse.
+func invalid(faults []FieldError) *Problem {
+	p := problem(CodeInvalidBody, "The body is not what this endpoint takes; see errors.")
+	p.Errors = faults
 	return p
 }

@@ -16,49 +16,114 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// record gathers what the log line of a request says beside its answer.
-type record struct {
-	began   time.Time
-	account string
-	order   string
+// call is one request on its way, and what its log line will say beside its answer.
+type call struct {
+	route string // the pattern; empty: none fits
+	began time.Time
+	key   Key
+
+	body  []byte // as it came, once it was read to its end
+	ended bool   // nothing of the body is left in the connection
+
+	code    Code   // of the problem that was answered
+	order   string // which order it was about
 	note    string // something that is not an error and that the merchant should know of
+	err     error  // why it was answered 5xx
+	failure error  // of the handler
 	stack   string // of a panic
 }
 
-// serve runs an endpoint, writes its answer, and then its one log line.
-func (a *API) serve(route string, do endpoint) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		l := &record{began: a.opts.Now()}
-		r.Body = http.MaxBytesReader(w, r.Body, a.opts.MaxBody)
-		resp, err := guarded(do, r, l)
-		status, code := a.answer(w, r, resp, err)
-		a.metrics.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-		took := max(0, a.opts.Now().Sub(l.began))
-		a.metrics.seconds.WithLabelValues(route).Observe(took.Seconds())
+type callKey struct{}
 
-		level := slog.LevelInfo
-		if status >= 500 {
-			level = slog.LevelWarn
-		}
-		attrs := []slog.Attr{slog.String("route", route), slog.Int("status", status), slog.Duration("duration", took)}
-		for _, f := range [][2]string{{"account", l.account}, {"order_id", l.order}, {"code", code}, {"note", l.note}} {
-			if f[1] != "" {
-				attrs = append(attrs, slog.String(f[0], f[1]))
+// callOf returns the call that observe began. A handler gets it as a parameter; middlewares have the context alone.
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return &call{ended: true}
+}
+
+// observe is the outermost middleware of a route: it bounds the body, catches panics, and writes the one log line.
+func (a *API) observe(route string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := &call{route: route, began: a.opts.Now()}
+			r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+			r.Body = http.MaxBytesReader(w, r.Body, a.opts.MaxBody)
+			h := w.Header()
+			h.Set("Cache-Control", "no-store")
+			h.Set("X-Content-Type-Options", "nosniff")
+			sw := &statusWriter{ResponseWriter: w}
+			if err := caught(c, func() error { next.ServeHTTP(sw, r); return nil }); err != nil && sw.status == 0 {
+				a.fail(sw, r, err)
 			}
-		}
-		if p := (*Problem)(nil); err != nil && !errors.As(err, &p) {
-			attrs = append(attrs, slog.String("err", err.Error()))
-		}
-		if l.stack != "" {
-			level = slog.LevelError
-			attrs = append(attrs, slog.String("stack", l.stack))
-		}
-		a.opts.Logger.LogAttrs(r.Context(), level, "api request", attrs...)
+			a.report(r, sw, c)
+		})
 	}
 }
 
-// guarded turns a panic into an error. What was asked for may have been committed all the same; asking again is safe.
-func guarded(do endpoint, r *http.Request, l *record) (resp *response, err error) {
+// report counts and logs a request that was answered.
+func (a *API) report(r *http.Request, w *statusWriter, c *call) {
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK // what net/http answers for those who write nothing
+	}
+	a.metrics.requests.WithLabelValues(c.route, strconv.Itoa(status)).Inc()
+	took := max(0, a.opts.Now().Sub(c.began))
+	a.metrics.seconds.WithLabelValues(c.route).Observe(took.Seconds())
+
+	level := slog.LevelInfo
+	if status >= 500 {
+		level = slog.LevelWarn
+	}
+	attrs := []slog.Attr{slog.String("route", c.route), slog.Int("status", status), slog.Duration("duration", took)}
+	for _, f := range [][2]string{
+		{"account", c.key.Account},
+		{"api_key", c.key.Name},
+		{"order_id", c.order},
+		{"code", string(c.code)},
+		{"note", c.note},
+		{"idempotency", w.Header().Get("Idempotency-Status")},
+	} {
+		if f[1] != "" {
+			attrs = append(attrs, slog.String(f[0], f[1]))
+		}
+	}
+	if c.err != nil {
+		attrs = append(attrs, slog.String("err", c.err.Error()))
+	}
+	if c.stack != "" {
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("stack", c.stack))
+	}
+	a.opts.Logger.LogAttrs(r.Context(), level, "api request", attrs...)
+}
+
+// statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets an http.ResponseController through.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// caught turns a panic into an error. What was asked for may have been committed all the same; asking again is safe.
+func caught(c *call, do func() error) (err error) {
 	defer func() {
 		v := recover()
 		if v == nil {
@@ -70,60 +135,53 @@ func guarded(do endpoint, r *http.Request, l *record) (resp *response, err error
 		if e, ok := v.(error); ok && errors.As(e, &bug) {
 			err = fmt.Errorf("panic: %w", bug)
 		}
-		l.stack = string(debug.Stack())
+		c.stack = string(debug.Stack())
 	}()
-	return do(r, l)
+	return do()
 }
 
-// answer writes what an endpoint came to, and returns its status and, of a problem, its code.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, resp *response, err error) (status int, code string) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	if err == nil {
-		for k, v := range resp.header {
-			h.Set(k, v)
-		}
-		write(w, resp.status, "application/json", map[string]any{"data": resp.data})
-		return resp.status, ""
-	}
-
+// fail answers an error: a [*Problem] as it is, anything else as a 503 that says nothing of it. Statuses of errors are
+// chosen nowhere else.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	c := callOf(r.Context())
 	p := new(Problem)
 	if !errors.As(err, &p) {
-		p = problem(http.StatusServiceUnavailable, "unavailable", "The request could not be completed; send it again.")
+		p = problem(CodeUnavailable, "The request could not be completed; send it again.")
+		c.err = err
 	}
+	c.code = p.Code
+	h := w.Header()
 	switch p.Status {
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", seconds(a.opts.RetryAfter))
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", seconds(p.retryAfter))
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="paidonce"`)
 	case http.StatusMethodNotAllowed:
 		h.Set("Allow", strings.Join(p.allow, ", "))
 	}
-	if r.ContentLength != 0 && !p.bodyRead {
+	if r.ContentLength != 0 && !c.ended {
 		h.Set("Connection", "close") // the rest of the body is not waited for
 	}
-	write(w, p.Status, "application/problem+json", p)
-	return p.Status, p.Code
-}
-
-// write sends v as JSON. An error of the connection means that the caller is gone.
-func write(w http.ResponseWriter, status int, contentType string, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // only what a Reader handed over as raw JSON can be at fault
-		status, contentType = http.StatusInternalServerError, "application/problem+json"
-		body = []byte(`{"type":"about:blank","status":500,"code":"internal"}`)
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic("api: a problem does not encode: " + err.Error())
 	}
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
+	send(w, p.Status, "application/problem+json", append(body, '\n'))
 }
 
-// detached is a context that lives on when the caller hangs up: what was asked for is then finished, and the caller's
-// next try finds it done.
-func (a *API) detached(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Context()), a.opts.Timeout)
+// send writes an answer. An error of the connection means that the caller is gone.
+func send(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// seconds is d as Retry-After wants it: whole, rounded up, at least 1.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
 
 // metrics are what Prometheus sees of an API. The label route is a pattern of ours, or empty where none fits.

@@ -194,7 +194,7 @@ func plainSettings() settings {
 		sum := sha256.Sum256([]byte(key))
 		s.Accounts[name] = account{
 			APIKeys: []config.APIKey{{
-				Name: "e2e", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite},
+				Name: "e2e", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite, config.RoleOperate},
 			}},
 			Callback: map[string]any{"url": callbackURL, "secret": callbackSecret, "allow_private": true},
 			Sources:  make(map[string]json.RawMessage),

@@ -36,8 +36,10 @@ func (l *live) set(cfg *config.Config) {
 		for _, k := range cfg.Accounts[name].APIKeys {
 			key := api.Key{
 				Account: name,
+				Name:    k.Name,
 				Read:    slices.Contains(k.Roles, config.RoleRead),
 				Write:   slices.Contains(k.Roles, config.RoleWrite),
+				Operate: slices.Contains(k.Roles, config.RoleOperate),
 			}
 			if n, err := hex.Decode(key.SHA256[:], []byte(k.SHA256)); err != nil || n != len(key.SHA256) {
 				continue // the configuration was checked; a key that is not one opens nothing

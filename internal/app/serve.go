@@ -35,6 +35,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 		return err
 	}
 	v1, err := api.New(ingester, st, p.live.keys, api.Options{
+		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst,
 		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
 	})
 	if err != nil {

@@ -124,6 +124,8 @@ func (c *Config) checkProgram(k *checker) {
 	}
 	checkInt(k, "limits.refusals", c.Limits.Refusals, 1, 1_000_000)
 	checkInt(k, "limits.refusals_per_minute", c.Limits.RefusalsPerMinute, 1, 1_000_000)
+	checkInt(k, "limits.api_rate", c.Limits.APIRate, 1, 1_000_000)
+	checkInt(k, "limits.api_burst", c.Limits.APIBurst, 1, 1_000_000)
 	checkDuration(k, "retention.payloads", c.Retention.Payloads, 24*time.Hour, 36500*24*time.Hour)
 }
 
@@ -137,13 +139,16 @@ func (c *Config) checkAccount(k *checker, path string, a Account) {
 			k.add(at+".sha256", "must be the SHA-256 of the key as 64 hexadecimal digits, never the key: printf %%s KEY | sha256sum")
 		}
 		if len(key.Roles) == 0 {
-			k.add(at, "has no roles; give it read, write or both")
+			k.add(at, "has no roles; give it some of read, write and operate")
 		}
 		for _, role := range key.Roles {
-			if role != RoleRead && role != RoleWrite {
-				k.add(at+".roles", "there is no role %q; roles are read and write", role)
+			if role != RoleRead && role != RoleWrite && role != RoleOperate {
+				k.add(at+".roles", "there is no role %q; roles are read, write and operate", role)
 			}
 		}
+	}
+	if p := a.Idempotency.Profile; p != "" && p != ProfileStrict && p != ProfileRelaxed {
+		k.add(path+".idempotency.profile", "must be strict or relaxed, not %q", p)
 	}
 	checkCallback(k, path+".callback", a.Callback)
 }

@@ -88,6 +88,8 @@ type Limits struct {
 	BodyMemory        int64         `yaml:"body_memory" help:"bytes that the bodies of all deliveries may hold at once; beyond: 503"`
 	Refusals          int           `yaml:"refusals" help:"bad signatures that one address may send before 401 becomes 429"`
 	RefusalsPerMinute int           `yaml:"refusals_per_minute" help:"how many of them are forgiven in a minute"`
+	APIRate           int           `yaml:"api_rate" help:"requests that an account may send to /v1 of one process in a second; beyond: 429"`
+	APIBurst          int           `yaml:"api_burst" help:"how many of them may come at once"`
 	ShutdownTimeout   time.Duration `yaml:"shutdown_timeout" help:"time for open requests and calls to finish after SIGTERM"`
 }
 
@@ -110,16 +112,23 @@ type Retention struct {
 
 // Account is one merchant.
 type Account struct {
-	APIKeys  []APIKey                  `yaml:"api_keys" help:"keys of the merchant's own API: a list of {name, sha256, roles}; sha256 is the hex digest of the key, roles are read and write"`
-	Callback Callback                  `yaml:"callback"`
-	Sources  map[string]gateway.Source `yaml:"sources" help:"webhook endpoints by id: POST /webhooks/{id}. An id is unique over all accounts and never changes"`
+	APIKeys     []APIKey                  `yaml:"api_keys" help:"keys of the merchant's own API: a list of {name, sha256, roles}; sha256 is the hex digest of the key, roles are read, write and operate"`
+	Idempotency Idempotency               `yaml:"idempotency"`
+	Callback    Callback                  `yaml:"callback"`
+	Sources     map[string]gateway.Source `yaml:"sources" help:"webhook endpoints by id: POST /webhooks/{id}. An id is unique over all accounts and never changes"`
 }
 
 // APIKey is one key of /v1. The key itself is never stored.
 type APIKey struct {
 	Name   string   `yaml:"name" json:"name" help:"for people and logs"`
 	SHA256 string   `yaml:"sha256" json:"sha256" help:"SHA-256 of the key, in hex: printf %s KEY | sha256sum"`
-	Roles  []string `yaml:"roles" json:"roles" help:"what it may do: read, write"`
+	Roles  []string `yaml:"roles" json:"roles" help:"what it may do: read, write, operate; none implies another"`
+}
+
+// Idempotency is how an account's requests to /v1 are repeated.
+type Idempotency struct {
+	Profile string `yaml:"profile" help:"strict (default): keys last 48 h, refusals are remembered too; relaxed: 24 h, successes alone"`
+	Require bool   `yaml:"require" help:"true: POST and PATCH are refused without an Idempotency-Key"`
 }
 
 // Callback is where a merchant is told to fulfil, hold, release or revoke. An
@@ -132,10 +141,17 @@ type Callback struct {
 	Timeout      time.Duration `yaml:"timeout" help:"time for the merchant to answer, at most 10s"`
 }
 
-// Roles that an API key can have.
+// Roles that an API key can have. None implies another.
 const (
-	RoleRead  = "read"
-	RoleWrite = "write"
+	RoleRead    = "read"    // look, save at the bytes that gateways sent
+	RoleWrite   = "write"   // what a shop does: orders and their amounts
+	RoleOperate = "operate" // what a person decides: link, dismiss, replay, retry; and see the bytes
+)
+
+// Profiles of idempotency.
+const (
+	ProfileStrict  = "strict"
+	ProfileRelaxed = "relaxed"
 )
 
 // MaxCallbackTimeout is the longest a callback may take: half of the time for
@@ -166,6 +182,8 @@ func Defaults() *Config {
 			BodyMemory:        64 << 20,
 			Refusals:          100,
 			RefusalsPerMinute: 60,
+			APIRate:           100,
+			APIBurst:          200,
 			ShutdownTimeout:   20 * time.Second,
 		},
 		Workers:   Workers{Count: 16, AdminListen: "127.0.0.1:9091"},
@@ -222,6 +240,9 @@ func (c *Config) derive() {
 		c.DirectURL = c.DatabaseURL
 	}
 	for name, account := range c.Accounts {
+		if account.Idempotency.Profile == "" {
+			account.Idempotency.Profile = ProfileStrict
+		}
 		if account.Callback.Timeout == 0 {
 			account.Callback.Timeout = MaxCallbackTimeout
 		}

@@ -38,7 +38,7 @@ log: {format: text}
 accounts:
   dev:
     api_keys:
-      - {name: dev, sha256: {{.KeySum}}, roles: [read, write]} # the key is in api_key
+      - {name: dev, sha256: {{.KeySum}}, roles: [read, write, operate]} # the key is in api_key
     callback: # a merchant that paidonce dev runs here, and that prints what it is told
       url: http://{{.Merchant}}/
       secret: {{.Callback}}

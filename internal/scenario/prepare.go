@@ -178,7 +178,7 @@ func newActor(s *Scenario, url string, sim *gatewaysim.Sim) (*actor, error) {
 	sum := sha256.Sum256([]byte(a.apiKey))
 	a.account = config.Account{
 		APIKeys: []config.APIKey{{
-			Name: "scenario", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite},
+			Name: "scenario", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite, config.RoleOperate},
 		}},
 		Callback: config.Callback{
 			URL: url, Secret: config.Secret(secret), AllowPrivate: true, Timeout: config.MaxCallbackTimeout,

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,32 +18,11 @@ const (
 	maxExponent = 300
 )
 
-// readBody returns the bytes of a JSON request, or the problem that they are.
-func readBody(r *http.Request) ([]byte, error) {
-	if ct := r.Header.Get("Content-Type"); ct != "" {
-		mt, _, err := mime.ParseMediaType(ct)
-		if err != nil || mt != "application/json" && !(strings.HasPrefix(mt, "application/") && strings.HasSuffix(mt, "+json")) {
-			return nil, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Send application/json.")
-		}
-	}
-	body, err := io.ReadAll(r.Body)
-	var tooBig *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooBig):
-		return nil, problem(http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("A body has at most %d bytes.", tooBig.Limit))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem(http.StatusRequestTimeout, "body_too_slow", "The body did not arrive in time.")
-	case err != nil:
-		return nil, problem(http.StatusBadRequest, "body_cut_short", "The body ended early.")
-	}
-	return body, nil
-}
-
 // parse reads one JSON value exactly: numbers as their text, and no key twice, since two readers may then take two
 // values. Its problem is a 400 for what is not JSON, and a 422 with the place for what is refused.
 func parse(body []byte) (any, *Problem) {
 	if !utf8.Valid(body) {
-		return nil, problem(http.StatusBadRequest, "invalid_json", "The body is not UTF-8.").afterBody()
+		return nil, problem(CodeInvalidJSON, "The body is not UTF-8.")
 	}
 	p := &parser{dec: json.NewDecoder(bytes.NewReader(body))}
 	p.dec.UseNumber()
@@ -59,20 +35,12 @@ func parse(body []byte) (any, *Problem) {
 		}
 	}
 	if err != nil {
-		return nil, problem(http.StatusBadRequest, "invalid_json",
-			fmt.Sprintf("The body is not one JSON value: see byte %d.", p.dec.InputOffset())).afterBody()
+		return nil, problemf(CodeInvalidJSON, "The body is not one JSON value: see byte %d.", p.dec.InputOffset())
 	}
 	if len(p.faults) > 0 {
 		return nil, invalid(p.faults)
 	}
 	return v, nil
-}
-
-// invalid is the problem of a body that is JSON and that we refuse.
-func invalid(faults []FieldError) *Problem {
-	p := problem(http.StatusUnprocessableEntity, "invalid_body", "The body does not say a valid order; see errors.").afterBody()
-	p.Errors = faults
-	return p
 }
 
 type parser struct {

@@ -1,0 +1,223 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/paidonce/paidonce/order"
+)
+
+// bearer is the name of the security scheme.
+const bearer = "api_key"
+
+const about = `What a back end says about its orders, and asks about them.
+
+Bodies are JSON: ` + "`{\"data\": …}`" + ` both ways, and ` + "`{\"data\": […], \"next\": …}`" + ` for lists, where next is the cursor of the next page, or null.
+Amounts are integers of the currency's minor units. Times are RFC 3339.
+
+Every error is a problem document (RFC 9457) with a code for programs; codes keep their meaning for ever. What a request says
+that is not known here, in a member or a parameter, is refused and not ignored.
+
+Every request shows an API key: ` + "`Authorization: Bearer …`" + `. A key has roles, and none implies another: read (look), write (what a shop does),
+operate (what a person decides: link, dismiss, replay, retry).`
+
+// newDocument begins the document that endpoints are added to.
+func (a *API) newDocument() {
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	for t, words := range map[reflect.Type]reflect.Type{
+		reflect.TypeFor[order.State](): reflect.TypeFor[stateWord](),
+		reflect.TypeFor[order.Told]():  reflect.TypeFor[toldWord](),
+	} {
+		registry.RegisterTypeAlias(t, words)
+	}
+	a.schemas = &schemas{registry: registry, patterns: map[string]*regexp.Regexp{}}
+	a.huma = huma.NewAPI(huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Paidonce", Version: "1", Description: about,
+				License: &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
+			},
+			Servers: []*huma.Server{{URL: "/", Description: "The server that this document comes from."}},
+			Components: &huma.Components{
+				Schemas: registry,
+				SecuritySchemes: map[string]*huma.SecurityScheme{bearer: {
+					Type: "http", Scheme: "bearer", Description: "An API key of your account. Its roles say which endpoints it opens.",
+				}},
+				Responses: map[string]*huma.Response{},
+			},
+			Tags: []*huma.Tag{
+				{Name: tagOrders, Description: "What is sold, and how it stands."},
+			},
+		},
+		Formats: map[string]huma.Format{"application/json": {
+			Marshal:   huma.DefaultJSONFormat.Marshal,
+			Unmarshal: json.Unmarshal,
+		}},
+		DefaultFormat: "application/json",
+	}, adapter{a, a.router})
+}
+
+// schemaName names the schema of a Go type: orderDoc is Order, dataOf[orderDoc] is OrderData, pageOf[orderDoc] is OrderPage.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name := t.Name()
+	if name == "" {
+		name = hint
+	}
+	generic, of, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	of = of[strings.LastIndexAny(of, "./")+1:]
+	word := func(s string) string {
+		s = strings.TrimSuffix(s, "Doc")
+		if s == "" {
+			return s
+		}
+		return strings.ToUpper(s[:1]) + s[1:]
+	}
+	return word(of) + strings.TrimSuffix(word(generic), "Of")
+}
+
+// document completes what huma has written down about an operation: the errors, the other successes, and examples.
+func (a *API) document(op *huma.Operation, e *endpoint) {
+	success := op.Responses[strconv.Itoa(e.Status)]
+	delete(op.Responses, "default")
+	if e.Response != "" {
+		success.Content["application/json"].Example = json.RawMessage(e.Response)
+	}
+	for _, status := range e.Also {
+		other := *success
+		other.Description = http.StatusText(status)
+		op.Responses[strconv.Itoa(status)] = &other
+	}
+	if op.RequestBody != nil {
+		op.RequestBody.Required = true
+		if e.Request != "" {
+			op.RequestBody.Content["application/json"].Example = json.RawMessage(e.Request)
+		}
+	}
+	byStatus := map[int][]Code{}
+	for _, c := range codesOf(op, e) {
+		byStatus[c.Status()] = append(byStatus[c.Status()], c)
+	}
+	for status, codes := range byStatus {
+		op.Responses[strconv.Itoa(status)] = a.problemResponse(status, codes)
+	}
+}
+
+// codesOf are all errors that an operation can have.
+func codesOf(op *huma.Operation, e *endpoint) []Code {
+	codes := []Code{CodeUnauthorized, CodeForbidden, CodeRateLimited, CodeInvalidParameter, CodeUnavailable}
+	if op.RequestBody != nil {
+		codes = append(codes, CodeUnsupportedMediaType, CodeBodyTooLarge, CodeBodyTooSlow, CodeBodyCutShort, CodeInvalidJSON, CodeInvalidBody)
+	}
+	codes = append(codes, e.Codes...)
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// problemResponse documents the errors of one status, each with an example.
+func (a *API) problemResponse(status int, codes []Code) *huma.Response {
+	var text strings.Builder
+	examples := map[string]*huma.Example{}
+	for _, c := range codes {
+		fmt.Fprintf(&text, "`%s`: %s\n\n", c, meanings[c].text)
+		p := problem(c, meanings[c].text)
+		switch c {
+		case CodeInvalidBody:
+			p.Errors = []FieldError{{Pointer: "/data/amount", Code: "required", Detail: "is missing"}}
+		case CodeInvalidParameter:
+			p.Errors = []FieldError{{Parameter: "limit", Code: "too_large", Detail: "must be at most 1000"}}
+		}
+		examples[string(c)] = &huma.Example{Value: p}
+	}
+	r := &huma.Response{
+		Description: strings.TrimSpace(text.String()),
+		Content: map[string]*huma.MediaType{"application/problem+json": {
+			Schema:   a.schemas.registry.Schema(reflect.TypeFor[Problem](), true, ""),
+			Examples: examples,
+		}},
+	}
+	switch status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		r.Headers = map[string]*huma.Param{"Retry-After": {
+			Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger},
+		}}
+	case http.StatusUnauthorized:
+		r.Headers = map[string]*huma.Param{"WWW-Authenticate": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	}
+	return r
+}
+
+// Schema documents the codes there are.
+func (Code) Schema(huma.Registry) *huma.Schema {
+	return words(Codes(), "For programs; keeps its meaning for ever.")
+}
+
+type (
+	stateWord string
+	toldWord  string
+)
+
+// Schema documents the states there are.
+func (stateWord) Schema(huma.Registry) *huma.Schema { return words(order.States(), "") }
+
+// Schema documents what a merchant can have been told.
+func (toldWord) Schema(huma.Registry) *huma.Schema {
+	return words([]order.Told{order.ToldNothing, order.ToldHeld, order.ToldFulfilled, order.ToldRevoked}, "")
+}
+
+func words[T ~string](all []T, text string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString, Description: text}
+	for _, w := range all {
+		s.Enum = append(s.Enum, string(w))
+	}
+	return s
+}
+
+// serveDocument serves the document to everybody: it is the same for all, and holds nothing that is anybody's.
+func (a *API) serveDocument() error {
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own; nobody is answered with them
+		delete(a.schemas.registry.Map(), unused)
+	}
+	doc, err := a.Document()
+	if err != nil {
+		return err
+	}
+	yaml, err := a.huma.OpenAPI().YAML()
+	if err != nil {
+		return fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	for path, body := range map[string][]byte{"/v1/openapi.json": doc, "/v1/openapi.yaml": yaml} {
+		h := a.observe(path)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			send(w, http.StatusOK, map[bool]string{true: "application/openapi+json", false: "application/openapi+yaml"}[strings.HasSuffix(path, "json")], body)
+		}))
+		a.router.Method(http.MethodGet, path, h)
+		a.router.Method(http.MethodHead, path, h)
+	}
+	return nil
+}
+
+// Document returns the OpenAPI 3.1 document of the API, in JSON.
+func (a *API) Document() ([]byte, error) {
+	raw, err := json.Marshal(a.huma.OpenAPI())
+	if err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
