@@ -1,0 +1,252 @@
+package idempotency
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paidonce/paidonce/idempotency/canonical"
+)
+
+// call is one request with a key.
+type call struct {
+	m     *Middleware
+	w     http.ResponseWriter
+	r     *http.Request
+	next  http.Handler
+	q     request
+	body  []byte
+	print canonical.Fingerprint
+}
+
+// maxClaims bounds how often a call looks again after losing a race for the row.
+const maxClaims = 5
+
+// The first and the longest pause of a call that waits for another one.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 400 * time.Millisecond
+)
+
+// serve enters the key, and does what its state asks for. While another call has it, it may wait.
+func (c *call) serve() {
+	var err error
+	if c.q.digests, err = c.digest(); err != nil {
+		c.m.log.ErrorContext(c.r.Context(), "idempotency cipher does not seal", "err", err)
+		c.m.refuse(c.w, c.q.policy, unavailable("the key could not be stored"))
+		return
+	}
+	left, busy := c.attempt()
+	if !busy {
+		return
+	}
+	c.m.metrics.count(decidedInFlight, c.q.policy)
+	if wait := c.q.policy.InFlight.wait; wait > 0 {
+		ctx, cancel := context.WithTimeout(c.r.Context(), wait) // a caller that goes away frees it
+		defer cancel()
+		for pause := firstPause; busy && sleep(ctx, pause); pause = min(2*pause, lastPause) {
+			left, busy = c.attempt()
+		}
+		if !busy {
+			return
+		}
+	}
+	c.m.write(c.w, inProgress(left))
+}
+
+// sleep reports whether d has passed, and not ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempt answers the call, unless another one is being executed under its key: then it reports busy, and how long that one's
+// lock still lasts. It holds no connection when it returns.
+func (c *call) attempt() (left time.Duration, busy bool) {
+	conn, err := c.m.store.acquire(c.r.Context())
+	if err != nil {
+		c.unavailable("no connection to the database", err)
+		return 0, false
+	}
+	h, left, next := c.enter(&conn)
+	switch next {
+	case answered:
+		conn.Release()
+		return 0, false
+	case busyKey:
+		conn.Release()
+		return left, true
+	}
+	if c.q.policy.NoTx {
+		conn.Release()
+		c.executeAlone(h)
+		return 0, false
+	}
+	defer conn.Release() // also when the handler panics; a connection in a transaction is thrown away
+	c.execute(conn.Conn(), h)
+	return 0, false
+}
+
+// step is what comes after a key was looked up.
+type step int
+
+const (
+	answered step = iota
+	busyKey
+	execute
+)
+
+// enter claims the key, takes it over, or answers by what is known of it.
+func (c *call) enter(conn **pgxpool.Conn) (h hold, left time.Duration, next step) {
+	id := uuid.Must(uuid.NewV7()) // fails only if there is no randomness
+	var missed row
+	for try := 1; try <= maxClaims; try++ {
+		r, won, err := c.claim(conn, id, try == 1)
+		switch {
+		case err == errRace: //nolint:errorlint // ours, never wrapped
+			continue
+		case err != nil:
+			c.unavailable("the key could not be claimed", err)
+			return hold{}, 0, answered
+		case won:
+			return r.hold, 0, execute
+		}
+		switch r.decide() {
+		case mismatch:
+			c.reused(r)
+			return hold{}, 0, answered
+		case replay:
+			c.replay(r)
+			return hold{}, 0, answered
+		case inFlight:
+			return hold{}, r.lockLeft, busyKey
+		case takeOver:
+		}
+		ctx, cancel := c.m.store.detached(c.r.Context())
+		h, ok, err := takeover(ctx, (*conn).Conn(), r, &c.q)
+		cancel()
+		switch {
+		case err != nil:
+			c.forsake(hold{r.id, r.fence + 1, 0}, err)
+			c.unavailable("the key could not be taken over", err)
+			return hold{}, 0, answered
+		case ok:
+			if r.status == statusProcessing {
+				c.m.metrics.count(tookOver, c.q.policy)
+				c.m.log.WarnContext(c.r.Context(), "idempotency key taken over from a call that is taken to be dead", c.attrs(h)...)
+			}
+			return h, 0, execute
+		case r.status == statusProcessing && missed.fence == r.fence:
+			return hold{}, 0, busyKey // its lock is old, but its transaction is open: it lives
+		case r.status != statusProcessing:
+			sleep(ctx, time.Duration(try)*time.Millisecond) // the sweeper has the row for a moment
+		}
+		missed = r
+	}
+	c.unavailable("the key's row kept changing", errRace)
+	return hold{}, 0, answered
+}
+
+// claim is the statement, once more on another connection if the one of the pool turns out to be dead.
+func (c *call) claim(conn **pgxpool.Conn, id uuid.UUID, again bool) (row, bool, error) {
+	ctx, cancel := c.m.store.detached(c.r.Context())
+	defer cancel()
+	r, won, err := claim(ctx, (*conn).Conn(), id, &c.q)
+	if err == nil || err == errRace { //nolint:errorlint // ours, never wrapped
+		return r, won, err
+	}
+	if again && pgconn.SafeToRetry(err) {
+		fresh, acquireErr := c.m.store.acquire(c.r.Context())
+		if acquireErr != nil {
+			return row{}, false, acquireErr
+		}
+		(*conn).Release()
+		*conn = fresh
+		return c.claim(conn, id, false)
+	}
+	c.forsake(hold{id, 1, 0}, err)
+	return row{}, false, err
+}
+
+// forsake frees a key that this call may have got without hearing of it, so that the next one need not wait for the lock's
+// end. It is tried once.
+func (c *call) forsake(h hold, err error) {
+	if !refused(err) && !pgconn.SafeToRetry(err) {
+		c.settle(nil, h, Retry, err)
+	}
+}
+
+// settle frees the key, on conn if that is of use, else on another connection; once, with its own deadline. It reports whether the
+// key was still this call's, and whether that is known.
+func (c *call) settle(conn *pgx.Conn, h hold, o Outcome, cause error) (owned, known bool) {
+	why := errorClass(cause)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), abandonTimeout)
+	defer cancel()
+	var err error
+	if conn != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' {
+		owned, err = release(ctx, conn, h, o, why)
+	} else {
+		var pooled *pgxpool.Conn
+		if pooled, err = c.m.store.pool.Acquire(ctx); err == nil {
+			owned, err = release(ctx, pooled.Conn(), h, o, why)
+			pooled.Release()
+		}
+	}
+	if err != nil {
+		c.m.log.WarnContext(ctx, "idempotency key is not released: it is locked until its time-out", append(c.attrs(h), "err", errorClass(err))...)
+	}
+	return owned, err == nil
+}
+
+// request is what the handler gets: the body once more, and a context that does not end with the caller's patience.
+func (c *call) request(ctx context.Context) *http.Request {
+	r := c.r.WithContext(ctx)
+	if c.r.Body != nil {
+		r.Body = io.NopCloser(bytes.NewReader(c.body))
+		r.ContentLength = int64(len(c.body))
+		r.TransferEncoding = nil
+		if len(c.body) == 0 {
+			r.Body = http.NoBody
+		}
+	}
+	return r
+}
+
+func (c *call) unavailable(what string, err error) {
+	c.m.log.ErrorContext(c.r.Context(), "idempotency keys are unavailable", "what", what, "err", err)
+	c.m.refuse(c.w, c.q.policy, unavailable(what+"; nothing was done: send it again with the same key"))
+}
+
+// reused answers a call whose key stands for another request.
+func (c *call) reused(r row) {
+	p := newProblem(http.StatusUnprocessableEntity, CodeKeyReused, "the key was used for another request: correct the call, or use a new key for it")
+	p.DiffersAt = c.differences(r.digests)
+	for _, at := range p.DiffersAt {
+		p.Errors = append(p.Errors, fieldError{Pointer: at, Code: "differs", Detail: "is not what the key was first used with"})
+	}
+	c.m.refuse(c.w, c.q.policy, p)
+}
+
+// fencedOut answers a call that was taken to be dead, and whose key another one has got: nothing of it was kept.
+func (c *call) fencedOut(h hold) {
+	c.m.metrics.count(fencedOut, c.q.policy)
+	c.m.log.WarnContext(c.r.Context(), "idempotency key was taken over while its call ran; the call is undone", c.attrs(h)...)
+	c.m.write(c.w, inProgress(0))
+}
+
+func (c *call) attrs(h hold) []any {
+	return []any{"key_digest", c.q.scope.digest(c.q.key), "policy", c.q.policy.Name, "fence", h.fence}
+}
