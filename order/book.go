@@ -102,6 +102,13 @@ func (b *Book) Step(cause string, v View, now time.Time) *Row {
 	return b.plan(cause, row, now)
 }
 
+// Note is [Book.Step] where something changed that no view shows: it appends a row in any case.
+func (b *Book) Note(cause string, v View, now time.Time) *Row {
+	from := b.View.State
+	b.View = v
+	return b.plan(cause, b.append(cause, from), now)
+}
+
 // Claim takes the live effect for a call that must have come back before the lease ends, and returns its row; nil if
 // nothing can be claimed now: nothing is owed, it is claimed already, dead, parked, or not due yet. Whoever claims
 // expires first: see [Book.Expire].

@@ -2,7 +2,6 @@ package order
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,16 +17,6 @@ type Amount struct {
 // compare orders amounts by number, then currency: any total order makes the greatest one a join.
 func (a Amount) compare(b Amount) int {
 	return cmp.Or(cmp.Compare(a.Minor, b.Minor), cmp.Compare(a.Currency, b.Currency))
-}
-
-// Command is what the merchant says through our own API (source "api").
-type Command struct {
-	Register *Amount `json:"register,omitempty"` // the order's total
-
-	// Details is what else the merchant said when registering (items, metadata): a JSON object, kept, never folded.
-	Details json.RawMessage `json:"details,omitempty"`
-
-	Cancel bool `json:"cancel,omitempty"`
 }
 
 // Event is one thing that somebody says happened, in our terms. A gateway fills it from bytes that its signature
@@ -87,6 +76,8 @@ func (e Event) Validate() error {
 		errs = append(errs, errors.New("order: reference is not text"))
 	case e.Strength > StrengthPerson:
 		errs = append(errs, fmt.Errorf("order: unknown strength %d", e.Strength))
+	case e.Command != nil && e.Command.Validate() != nil:
+		errs = append(errs, e.Command.Validate())
 	case e.Own != nil && !e.Own.countable():
 		errs = append(errs, fmt.Errorf("order: own amount %d %s", e.Own.Minor, e.Own.Currency))
 	}
@@ -138,52 +129,6 @@ func (s *Strength) UnmarshalText(text []byte) error {
 		}
 	}
 	return fmt.Errorf("order: unknown strength %q", text)
-}
-
-// Link says which order a payment belongs to, and who said so. The zero value is no link.
-type Link struct {
-	Ref      string   `json:"ref,omitempty"` // the merchant's reference
-	Strength Strength `json:"strength,omitempty"`
-	At       int64    `json:"at,omitempty"`    // of the event, in microseconds since the Unix epoch; 0: unknown, later than every known time
-	Event    string   `json:"event,omitempty"` // its id, as the gateway gave it
-}
-
-// Join returns the link that holds of the two: the stronger, among equals the earlier, then the lesser event id.
-func (l Link) Join(m Link) Link {
-	if m.compare(l) > 0 {
-		return m
-	}
-	return l
-}
-
-// compare orders links by how much they hold. The reference comes last: one event id may have been used for two
-// references, and then arrival must not decide either.
-func (l Link) compare(m Link) int {
-	known := func(at int64) int {
-		if at == 0 {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(
-		cmp.Compare(l.Strength, m.Strength),
-		cmp.Compare(known(l.At), known(m.At)),
-		cmp.Compare(m.At, l.At),
-		cmp.Compare(m.Event, l.Event),
-		cmp.Compare(m.Ref, l.Ref),
-	)
-}
-
-// link returns what e says about the order of its payment.
-func (e Event) link() Link {
-	if e.Reference == "" || !isText(e.Reference) {
-		return Link{}
-	}
-	l := Link{Ref: e.Reference, Strength: max(e.Strength, StrengthModification), Event: BaseID(e.ID)}
-	if !e.At.IsZero() {
-		l.At = e.At.UnixMicro()
-	}
-	return l
 }
 
 // BaseID returns the event id as its sender gave it. An id that came again with other facts is stored as "{id}#{hash}",

@@ -12,10 +12,25 @@ type Ledger struct {
 	Money    map[string]*Money  `json:"money,omitempty"`    // by currency
 	Disputes map[string]Dispute `json:"disputes,omitempty"` // by the dispute's id
 	Phase    Phase              `json:"phase,omitzero"`
-	Link     Link               `json:"link,omitzero"` // which order it belongs to
-	IDs      []string           `json:"ids,omitempty"` // every id it is known under, sorted; the least one names it
-	Own      *Amount            `json:"own,omitempty"` // its own amount; the greatest that was told
+	Link     Link               `json:"link,omitzero"`   // which order it belongs to, as the gateways' events say
+	Person   Link               `json:"person,omitzero"` // as a person said, if one did
+	IDs      []string           `json:"ids,omitempty"`   // every id it is known under, sorted; the least one names it
+	Own      *Amount            `json:"own,omitempty"`   // its own amount; the greatest that was told
 	Flags    Flags              `json:"flags,omitempty"`
+
+	// Confirmed is what the merchant's checkout was answered, by currency. It counts until the gateway has said
+	// anything about the payment itself.
+	Confirmed map[string]Confirmed `json:"confirmed,omitempty"`
+}
+
+// Confirmed is what a checkout was answered: the greatest amounts, in minor units.
+type Confirmed struct {
+	Authorized int64 `json:"authorized,omitempty"`
+	Captured   int64 `json:"captured,omitempty"`
+}
+
+func (c Confirmed) join(d Confirmed) Confirmed {
+	return Confirmed{max(c.Authorized, d.Authorized), max(c.Captured, d.Captured)}
 }
 
 // Money is what is known about a payment in one currency. All amounts are in minor units.
@@ -68,13 +83,17 @@ func NewLedger() *Ledger { return &Ledger{} }
 func (l *Ledger) JoinEvent(e Event) {
 	misfit := false
 	for _, f := range e.Facts {
-		l.Join(f)
+		if e.Command != nil && e.Command.Confirm {
+			l.confirm(f)
+		} else {
+			l.Join(f)
+		}
 		misfit = misfit || f.Misfit != ""
 	}
 	for _, id := range e.Payment {
 		l.addID(id)
 	}
-	l.Link = l.Link.Join(e.link())
+	l.setLinks(l.Links().Join(e.Links()))
 	if e.Own != nil && !misfit && e.Own.countable() && e.Own.Minor > 0 {
 		l.joinOwn(*e.Own)
 	}
@@ -144,7 +163,10 @@ func (l *Ledger) Merge(o *Ledger) {
 		joinInto(&l.Disputes, ref, d, Dispute.join)
 	}
 	l.Phase = l.Phase.join(o.Phase)
-	l.Link = l.Link.Join(o.Link)
+	l.setLinks(l.Links().Join(o.Links()))
+	for cur, c := range o.Confirmed {
+		joinInto(&l.Confirmed, cur, c, Confirmed.join)
+	}
 	for _, id := range o.IDs {
 		l.addID(id)
 	}
@@ -166,13 +188,54 @@ func (l *Ledger) Clone() *Ledger {
 			c.Money[cur] = &n
 		}
 	}
-	c.Disputes = maps.Clone(l.Disputes)
+	c.Disputes, c.Confirmed = maps.Clone(l.Disputes), maps.Clone(l.Confirmed)
 	c.IDs = slices.Clone(l.IDs)
 	if l.Own != nil {
 		own := *l.Own
 		c.Own = &own
 	}
 	return &c
+}
+
+// Links returns the two links of the payment.
+func (l *Ledger) Links() Links { return Links{l.Link, l.Person} }
+
+func (l *Ledger) setLinks(k Links) { l.Link, l.Person = k.Gateway, k.Person }
+
+// confirm joins what a checkout was answered: that so much is authorized, or captured in all.
+func (l *Ledger) confirm(f Fact) {
+	if f.Validate() != nil || f.Misfit != "" || f.Amount == All {
+		return
+	}
+	switch {
+	case f.Kind == KindAuthorized:
+		joinInto(&l.Confirmed, f.Currency, Confirmed{Authorized: f.Amount}, Confirmed.join)
+	case f.Kind == KindCaptured && f.Ref == "":
+		joinInto(&l.Confirmed, f.Currency, Confirmed{Captured: f.Amount}, Confirmed.join)
+	}
+}
+
+// told reports whether the gateway has said anything about the payment.
+func (l *Ledger) told() bool { return len(l.Money) > 0 || len(l.Disputes) > 0 || l.Phase.Status != "" }
+
+// Confirming reports whether the payment counts as the checkout confirmed it, because its gateway has said nothing yet.
+func (l *Ledger) Confirming() bool { return len(l.Confirmed) > 0 && !l.told() }
+
+// EverCaptured reports whether money of the payment was captured once, whatever became of it, or a checkout says so.
+func (l *Ledger) EverCaptured() bool {
+	for _, m := range l.Money {
+		if c, _ := m.captured(); c > 0 || m.ever() {
+			return true
+		}
+	}
+	if l.Confirming() {
+		for _, c := range l.Confirmed {
+			if c.Captured > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (l *Ledger) money(cur string) *Money {

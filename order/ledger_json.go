@@ -57,6 +57,13 @@ func (l *Ledger) check() error {
 		return errors.New("ids are not sorted")
 	case l.Own != nil && (l.Own.Minor == 0 || !l.Own.countable()):
 		return fmt.Errorf("own amount %+v", *l.Own)
+	case l.Person.Strength != 0 && l.Person.Strength != StrengthPerson:
+		return fmt.Errorf("a person's link %+v", l.Person)
+	}
+	for cur, c := range l.Confirmed {
+		if !isCurrency(cur) || min(c.Authorized, c.Captured) < 0 {
+			return fmt.Errorf("confirmed in %q: %+v", cur, c)
+		}
 	}
 	return nil
 }
@@ -72,6 +79,19 @@ func (m *Money) check() error {
 				return fmt.Errorf("item %q: %+v", ref, it)
 			}
 		}
+	}
+	return nil
+}
+
+// decodeExact decodes JSON whose numbers stay as they are written.
+func decodeExact(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value")
 	}
 	return nil
 }

@@ -17,14 +17,15 @@ const (
 	CauseLost                             // a dispute lost
 	CauseClosed                           // a payment failed, expired or was canceled
 	CauseOrder                            // the order itself: registered, its total, canceled
-	CauseLink                             // payments came to the order or left it
+	CauseLink                             // payments came to the order or left it, or a checkout's word about them gave way to the gateway's
 )
 
 // CausesOf returns what e can do to the order of its payment. It knows e alone. Its caller adds [CauseLink] where the
-// event brought a payment to the order or took one away: then the whole payment moves, not only e's facts.
+// event brought a payment to the order or took one away, or ended that a payment counts as its checkout confirmed it
+// ([Ledger.Confirming]): then the whole payment moves, not only e's facts.
 func CausesOf(e Event) Causes {
 	var c Causes
-	if e.Command != nil {
+	if e.Command != nil && e.Command.touchesOrder() {
 		c |= CauseOrder
 	}
 	for _, f := range e.Facts {

@@ -11,9 +11,9 @@ type sums struct {
 }
 
 // shownCurrency returns the currency in which a payment of a stub is shown: the only one as a rule, else the first.
-func (l *Ledger) shownCurrency() string {
+func shownCurrency(money map[string]*Money) string {
 	first := ""
-	for cur := range l.Money {
+	for cur := range money {
 		if first == "" || cur < first {
 			first = cur
 		}
@@ -21,18 +21,37 @@ func (l *Ledger) shownCurrency() string {
 	return first
 }
 
+// counted is what counts of the payment: the gateway's word, or the checkout's as long as there is no other.
+func (l *Ledger) counted() map[string]*Money {
+	if !l.Confirming() {
+		return l.Money
+	}
+	money := make(map[string]*Money, len(l.Confirmed))
+	for cur, c := range l.Confirmed {
+		money[cur] = &Money{Authorized: c.Authorized, CapturedTotal: Total{Amount: c.Captured}}
+	}
+	return money
+}
+
+// belied reports whether a checkout was told that money was captured, and the gateway that the payment came to nothing:
+// whatever was delivered on that word has to come back.
+func (l *Ledger) belied(currency string) bool {
+	return l.told() && l.Phase.closed() && l.Confirmed[currency].Captured > 0
+}
+
 // sums counts the payment in the order's currency, and returns what is odd about it. In a stub each payment counts in the
 // currency that it shows.
 func (l *Ledger) sums(registered bool, currency string) (s sums, odd Flags) {
+	money := l.counted()
 	if !registered {
-		currency = l.shownCurrency()
+		currency = shownCurrency(money)
 	}
-	for cur := range l.Money {
+	for cur := range money {
 		if registered && cur != currency {
 			odd |= FlagCurrencyMismatch
 		}
 	}
-	m := l.Money[currency]
+	m := money[currency]
 	if m == nil {
 		m = &Money{}
 	}
@@ -61,12 +80,12 @@ func (l *Ledger) sums(registered bool, currency string) (s sums, odd Flags) {
 
 	s = sums{
 		captured: captured, refunded: refunded - forced, lost: lost + forced,
-		kept: rest - lost, risk: risk, ever: m.ever(),
+		kept: rest - lost, risk: risk, ever: m.ever() || l.belied(currency),
 	}
 	if !l.Phase.closed() {
 		s.authorized = m.Authorized
 	}
-	if len(l.Money) > 0 || len(l.Disputes) > 0 || l.Phase.Status != "" {
+	if len(money) > 0 || len(l.Disputes) > 0 || l.Phase.Status != "" {
 		s.live = 1
 		if l.Phase.closed() {
 			s.closed, s.last = 1, l.Phase

@@ -14,6 +14,9 @@ type Order struct {
 	// Marks are flags that cannot be derived from the payments and are kept beside them.
 	Marks Flags
 
+	// Dismissed are flags that a person has dealt with: they are not shown until they arise anew. See [Order.Recall].
+	Dismissed Flags
+
 	// Payments are the ledgers of the order's payments. The key names the payment (the least of its ids); nothing here
 	// depends on it.
 	Payments map[string]*Ledger
@@ -70,7 +73,49 @@ func (o *Order) View() View {
 	v.State = s.state(price, o.Canceled)
 	v.Flags |= s.flags(v, o.Canceled)
 	v.Want = s.want(v, o.Canceled)
+	v.Flags &^= o.Dismissed
 	return v
+}
+
+// moneyFlags are about sums: they arise anew when the sums change.
+const moneyFlags = FlagOverpaid | FlagUnderpaid | FlagOverRefunded | FlagDisputeOpen | FlagPaidAfterCancel | FlagAmountUnknown |
+	FlagCurrencyMismatch | FlagTotalDiffers
+
+// Recall ends the dismissal of flags that arise anew: those that an event raised, those about sums that are no longer
+// what they were before, and those that do not hold any more.
+func (o *Order) Recall(before View, raised Flags) {
+	if o.Dismissed == 0 {
+		return
+	}
+	shown := *o
+	shown.Dismissed = 0
+	now := shown.View()
+	o.Dismissed &^= raised
+	if now.sums() != before.sums() {
+		o.Dismissed &^= moneyFlags
+	}
+	o.Dismissed &= now.Flags
+}
+
+// sums are the amounts of a view.
+func (v View) sums() [7]int64 {
+	return [...]int64{v.Total, v.Captured, v.Refunded, v.Lost, v.Kept, v.AtRisk, v.Authorized}
+}
+
+// Raised returns the flags that e raises by itself on an order in that currency, whether or not they are there already.
+func Raised(e Event, currency string) Flags {
+	var f Flags
+	for _, fact := range e.Facts {
+		switch {
+		case fact.Misfit == MisfitMode:
+			f |= FlagModeMismatch
+		case fact.Misfit == MisfitAccount:
+			f |= FlagAccountMismatch
+		case fact.Currency != "" && currency != "" && fact.Currency != currency:
+			f |= FlagCurrencyMismatch
+		}
+	}
+	return f
 }
 
 // own returns the greatest amount that a payment has of its own.
