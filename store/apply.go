@@ -134,7 +134,10 @@ func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own b
 		return nil, err
 	}
 	sortByTime(folding)
-	jobs := s.fold(bt, comps, folding)
+	jobs, err := s.fold(bt, comps, folding)
+	if err != nil {
+		return nil, err
+	}
 	for _, it := range fresh {
 		if !it.folds() {
 			it.res.Outcome, it.res.Reason = it.parked()
@@ -176,7 +179,10 @@ func (s *Store) lockPlaces(ctx context.Context, tx pgx.Tx, bt *batch, comps map[
 				set.add(k)
 			}
 		}
-		name(c.keep.account, c.link.Ref, c.makes && c.link.Strength > order.StrengthModification)
+		link := c.links.Best()
+		// A person who takes a link back leaves the payment where its own event says, as if nobody had linked it.
+		makes := c.makes || c.person && c.links.Person.Ref == ""
+		name(c.keep.account, link.Ref, makes && link.Strength > order.StrengthModification)
 		for ref := range c.refs {
 			name(c.keep.account, ref, false)
 		}
@@ -203,6 +209,7 @@ func (s *Store) lockPlaces(ctx context.Context, tx pgx.Tx, bt *batch, comps map[
 		return send(ctx, tx, &b)
 	}
 	l := s.queueLock(&b, &set, func(l *lockedSet) {
+		queueDetails(&b, &set, items, l)
 		b.Queue(sqlOrderPayments, set.args()...).Query(func(rows pgx.Rows) error {
 			return scanPayments(rows, func(p *payment) {
 				if mine := bt.locked[paymentKey{p.account, p.id}]; mine != nil {

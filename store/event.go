@@ -37,6 +37,7 @@ const (
 	ReasonAlreadyKnown     = "already_known"     // no_change: the ledgers knew all of it
 	ReasonNoReference      = "no_reference"      // waiting: the payment belongs to no order yet
 	ReasonUnregistered     = "unregistered"      // waiting: the order is a stub
+	ReasonNoOrder          = "no_order"          // no_change: a command that concerns no order, as money that came for none
 	ReasonSourcePaused     = "source_paused"     // waiting: stored, not folded
 	ReasonNeedsFetch       = "needs_fetch"       // waiting, with ": kind/id": for the gateway to be asked about that object
 	ReasonFetched          = "fetched"           // no_change, with ": kind/id": it was asked, and the answer is an event of its own
@@ -77,6 +78,9 @@ type Event struct {
 
 	OnUnknown OnUnknown // default OnUnknownStub
 	Paused    bool      // the source is paused: store, do not fold
+
+	// refuse is asked under the order's lock whether a command may be carried out; nil: it may.
+	refuse func(*lockedOrder) error
 }
 
 // Result is what became of an event.
@@ -193,6 +197,11 @@ func checkStorable(e *Event) error {
 			return err
 		}
 	}
+	if e.Command != nil {
+		if err := e.Command.Validate(); err != nil {
+			return err
+		}
+	}
 	if len(e.Facts) > 0 && len(e.Payment) == 0 {
 		return errors.New("facts without a payment")
 	}
@@ -229,13 +238,6 @@ func (it *item) createsOrder() bool {
 		// system's, and the payment's own event will bring the right one.
 		return it.OnUnknown != OnUnknownIgnore && it.Strength > order.StrengthModification
 	}
-}
-
-func (it *item) link() order.Link {
-	if it.Reference == "" {
-		return order.Link{}
-	}
-	return order.Link{Ref: it.Reference, Strength: max(it.Strength, order.StrengthModification), At: micros(it.At), Event: it.ID}
 }
 
 // micros is Unix time in microseconds, the precision of Postgres; 0 for an unknown time.

@@ -10,7 +10,7 @@ import (
 
 // fold takes the events one after another: facts into payments, payments into orders, orders into what is owed. It
 // fills each item's result and returns the drain jobs that the orders' promises ask for.
-func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
+func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) ([]job, error) {
 	for _, o := range bt.orders {
 		o.rows = map[int]rowCause{}
 		o.in.Payments = map[string]*order.Ledger{}
@@ -20,6 +20,9 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 		moved := map[*lockedOrder]bool{}
 		var main *lockedOrder
 		causes := order.CausesOf(it.Event.Event)
+		if err := bt.permit(it); err != nil {
+			return nil, &EventError{Index: it.index, Err: err}
+		}
 		if it.comp >= 0 {
 			c := comps[it.comp]
 			if !c.placed {
@@ -28,7 +31,11 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 					causes |= order.CauseLink
 				}
 			}
+			confirming := c.keep.ledger.Confirming()
 			c.keep.ledger.JoinEvent(it.Event.Event)
+			if confirming && !c.keep.ledger.Confirming() {
+				causes |= order.CauseLink
+			}
 			if it.id != it.ID {
 				c.keep.ledger.Flags |= order.FlagIDReused
 			}
@@ -38,8 +45,11 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 				main.in.Create = true
 			}
 		}
-		if it.Command != nil {
-			main = bt.command(it)
+		if it.Command != nil && it.comp < 0 {
+			var err error
+			if main, err = bt.command(it); err != nil {
+				return nil, &EventError{Index: it.index, Err: err}
+			}
 		}
 		s.settleItem(bt, it, main, moved, causes)
 		for o := range moved {
@@ -52,7 +62,7 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) []job {
 			jobs = append(jobs, o.drainAt(at, bt.now))
 		}
 	}
-	return jobs
+	return jobs, nil
 }
 
 // settleItem moves the orders that an event touches and says what it did.
@@ -81,9 +91,10 @@ func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 	for _, p := range o.payments {
 		o.in.Payments[p.name()] = p.ledger
 	}
+	o.in.Recall(o.book.View, it.raised(o))
 	from, view := o.book.View.State, o.in.View()
 	if order.UnexpectedChange(o.book.View, view, causes) {
-		o.in.Marks |= order.FlagUnexpectedMove
+		o.mark(order.FlagUnexpectedMove)
 		view = o.in.View()
 		s.opts.Logger.Error("unexpected move", slog.String("account", o.account), slog.String("order", o.ref),
 			slog.String("event_id", it.id), slog.String("from", string(from)), slog.String("to", string(view.State)))
@@ -93,7 +104,12 @@ func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 		o.book.View, o.rows[1] = view, rowCause{it, view}
 	}
 	before := o.book.Version
-	o.book.Step(it.Type, view, bt.now)
+	if o.noted && view == o.book.View {
+		o.book.Note(it.Type, view, bt.now)
+	} else {
+		o.book.Step(it.Type, view, bt.now)
+	}
+	o.noted = false
 	for v := before + 1; v <= o.book.Version; v++ {
 		o.rows[v] = rowCause{it, view}
 	}
@@ -112,13 +128,14 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 		}
 		moved[o] = true
 	}
-	link := c.keep.ledger.Link.Join(c.link)
-	person := link.Strength == order.StrengthPerson
+	link := c.links.Best()
+	// Where a person's word holds, or was just taken back, the payment does not stay where it stood.
+	person := link.Strength == order.StrengthPerson || c.person
 	if registered > 1 && !person {
 		// Two payments, each on a registered order, turn out to be one: neither is taken from its order.
 		for _, o := range stood {
 			if o.book.View.Registered {
-				o.in.Marks |= order.FlagReferenceConflict
+				o.mark(order.FlagReferenceConflict)
 			}
 		}
 		return false
@@ -129,7 +146,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 			delete(o.payments, p.id)
 		}
 	}
-	c.keep.ledger.Link = link
+	c.keep.ledger.Link, c.keep.ledger.Person = c.links.Gateway, c.links.Person
 	to := bt.byRef[orderRef{c.keep.account, link.Ref}]
 	for _, o := range stood {
 		if o.book.View.Registered && !person {
@@ -137,7 +154,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 			break
 		}
 	}
-	if to == nil && len(stood) > 0 {
+	if to == nil && len(stood) > 0 && !(c.person && link.Ref == "") {
 		to = stood[0]
 	}
 	if !person {
@@ -163,28 +180,12 @@ func (bt *batch) flagConflict(c *component, to *lockedOrder, moved map[*lockedOr
 		if ref == to.ref {
 			continue
 		}
-		to.in.Marks |= order.FlagReferenceConflict
+		to.mark(order.FlagReferenceConflict)
 		if o := bt.byRef[orderRef{to.account, ref}]; o != nil && (!o.isNew || o.used) {
-			o.in.Marks |= order.FlagReferenceConflict
+			o.mark(order.FlagReferenceConflict)
 			moved[o] = true
 		}
 	}
-}
-
-// command applies what the merchant says about an order through its own API.
-func (bt *batch) command(it *item) *lockedOrder {
-	o := bt.byRef[orderRef{it.Account, it.Reference}]
-	if o == nil {
-		return nil
-	}
-	if r := it.Command.Register; r != nil && !o.in.Registered {
-		o.in.Registered, o.in.Total, o.in.Currency = true, r.Minor, r.Currency
-		o.details = it.Command.Details
-	}
-	if it.Command.Cancel {
-		o.in.Canceled = true
-	}
-	return o
 }
 
 // outcome says what an event did to the order that it concerns.
@@ -200,6 +201,8 @@ func (it *item) outcome(o *lockedOrder) (Outcome, string) {
 	switch {
 	case o == nil && it.OnUnknown == OnUnknownIgnore && it.Reference != "":
 		return Ignored, ReasonUnknownOrder
+	case o == nil && it.Command != nil:
+		return NoChange, ReasonNoOrder
 	case o == nil:
 		return Waiting, ReasonNoReference
 	case it.id != it.ID:

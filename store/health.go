@@ -46,7 +46,7 @@ func (s *Store) Health(ctx context.Context, stubAge time.Duration) (Health, erro
 		GROUP BY 1`, stubAge).Query(func(rows pgx.Rows) error { return countInto(rows, h.StubsByAccount) })
 	b.Queue(`
 		SELECT account_id, outcome, count(*) FROM processed_events
-		WHERE outcome IN ('waiting', 'flagged', 'quarantined') GROUP BY 1, 2`).Query(func(rows pgx.Rows) error {
+		WHERE outcome IN ('waiting', 'flagged', 'quarantined') AND dismissed_at IS NULL GROUP BY 1, 2`).Query(func(rows pgx.Rows) error {
 		var k ReviewKey
 		var n int
 		_, err := pgx.ForEachRow(rows, []any{&k.Account, &k.Outcome, &n}, func() error {

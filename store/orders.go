@@ -36,8 +36,11 @@ func (k orderKey) compare(l orderKey) int {
 type lockedOrder struct {
 	orderKey
 	ref      string
-	in       order.Order // Payments is filled by apply only; the view of a drain comes from the row
-	details  json.RawMessage
+	in       order.Order     // Payments is filled by apply only; the view of a drain comes from the row
+	details  json.RawMessage // what replaces the details; nil: they stay
+	had      json.RawMessage // the details as they stand: read where the batch amends some
+	noted    bool            // something changed that no view shows
+	expiry   *order.Expiry   // what replaces the expiry; nil: it stays
 	payments map[uuid.UUID]*payment
 	book     *order.Book
 	wake     time.Time // zero: nobody has to look
@@ -53,7 +56,7 @@ type lockedOrder struct {
 }
 
 const orderColumns = `o.account_id, o.id, o.external_ref, o.registered, o.total, o.currency, o.canceled, o.create_from_payment,
-	array_to_string(o.marks, ','), o.state, array_to_string(o.flags, ','), o.want, o.captured, o.refunded, o.lost, o.kept,
+	array_to_string(o.marks, ','), array_to_string(o.dismissed, ','), o.state, array_to_string(o.flags, ','), o.want, o.captured, o.refunded, o.lost, o.kept,
 	o.at_risk, o.authorized, o.told, o.fence, o.wake_at, o.version`
 
 func scanOrder(row pgx.CollectableRow) (*lockedOrder, error) {
@@ -62,18 +65,22 @@ func scanOrder(row pgx.CollectableRow) (*lockedOrder, error) {
 		total        *int64
 		currency     *string
 		marks, flags string
+		dismissed    string
 		wake         *time.Time
 		v            order.View
 		told         order.Told
 		fence        int64
 	)
 	err := row.Scan(&o.account, &o.id, &o.ref, &o.in.Registered, &total, &currency, &o.in.Canceled, &o.in.Create,
-		&marks, &v.State, &flags, &v.Want, &v.Captured, &v.Refunded, &v.Lost, &v.Kept,
+		&marks, &dismissed, &v.State, &flags, &v.Want, &v.Captured, &v.Refunded, &v.Lost, &v.Kept,
 		&v.AtRisk, &v.Authorized, &told, &fence, &wake, &o.read)
 	if err != nil {
 		return nil, err
 	}
 	if o.in.Marks, err = parseFlags(marks); err != nil {
+		return nil, err
+	}
+	if o.in.Dismissed, err = parseFlags(dismissed); err != nil {
 		return nil, err
 	}
 	if v.Flags, err = parseFlags(flags); err != nil {
@@ -252,11 +259,17 @@ func (o *lockedOrder) wakeAfterIngest(now time.Time) (at time.Time, enqueue bool
 	return due, true
 }
 
+// mark sets a flag that is kept beside the payments, and shows it even where it was dismissed before: it arose anew.
+func (o *lockedOrder) mark(f order.Flags) {
+	o.in.Marks |= f
+	o.in.Dismissed &^= f
+}
+
 // changed reports whether the order's row differs from what was read.
 func (o *lockedOrder) changed() bool {
 	return o.isNew || o.book.Version != o.read || o.book.Told != o.readTo || !o.wake.Equal(o.readWk) ||
 		o.in.Registered != o.readIn.Registered || o.in.Canceled != o.readIn.Canceled || o.in.Create != o.readIn.Create ||
-		o.in.Marks != o.readIn.Marks || !o.book.Clean()
+		o.in.Marks != o.readIn.Marks || o.in.Dismissed != o.readIn.Dismissed || o.expiry != nil || !o.book.Clean()
 }
 
 func sortOrders(orders []*lockedOrder) {

@@ -18,15 +18,16 @@ const sqlUpdateOrders = `
 		UPDATE orders o
 		SET registered = x.registered, registered_at = CASE WHEN x.registered THEN coalesce(o.registered_at, now()) END,
 			total = x.total, currency = x.currency, canceled = x.canceled, create_from_payment = x.creates,
-			marks = string_to_array(x.marks, ','), details = coalesce(x.details::jsonb, o.details),
+			marks = string_to_array(x.marks, ','), dismissed = string_to_array(x.dismissed, ','), details = coalesce(x.details::jsonb, o.details),
 			state = x.state, flags = string_to_array(x.flags, ','), want = x.want,
 			captured = x.captured, refunded = x.refunded, lost = x.lost, kept = x.kept, at_risk = x.at_risk, authorized = x.authorized,
 			told = x.told, fence = x.fence, wake_at = x.wake, version = x.version, updated_at = now()
 		FROM unnest($1::text[], $2::uuid[], $3::int[], $4::int[], $5::bool[], $6::bigint[], $7::text[], $8::bool[], $9::bool[], $10::text[],
 			$11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
-			$20::bigint[], $21::text[], $22::bigint[], $23::timestamptz[])
+			$20::bigint[], $21::text[], $22::bigint[], $23::timestamptz[],
+			$24::text[])
 			AS x(account, id, read, version, registered, total, currency, canceled, creates, marks, details, state, flags, want,
-				captured, refunded, lost, kept, at_risk, authorized, told, fence, wake)
+				captured, refunded, lost, kept, at_risk, authorized, told, fence, wake, dismissed)
 		WHERE o.account_id = x.account AND o.id = x.id AND o.version = x.read
 		RETURNING 1)
 	SELECT 1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END) FROM u`
@@ -52,6 +53,9 @@ const sqlInsertRows = `
 		AS x(account, id, version, from_state, to_state, cause, source, event, kept, flags, effect, state, after, attempts, tried, fence,
 			until, next, undoes, err, why)`
 
+// What is new is looked at again when it runs out.
+const sqlUpdateExpiry = `UPDATE orders SET expires_at = $3, expired_at = NULL WHERE account_id = $1 AND id = $2`
+
 // queueOrders writes orders that changed and the rows of their books: rows that close, then rows that live, then new
 // ones, as statements of their own, since the index that allows one open effect is checked row by row.
 func queueOrders(b *pgx.Batch, orders []*lockedOrder) {
@@ -66,6 +70,9 @@ func queueOrders(b *pgx.Batch, orders []*lockedOrder) {
 			continue
 		}
 		head.add(o)
+		if o.expiry != nil {
+			b.Queue(sqlUpdateExpiry, o.account, pgUUID(o.id), o.expiry.At)
+		}
 		c, r := o.book.Changed()
 		for _, row := range c {
 			closed.add(o, row)
@@ -101,7 +108,7 @@ type orderWrite struct {
 	registered, canceled, creates                           []bool
 	total                                                   []*int64
 	currency, details                                       []*string
-	marks, state, flags, want, told                         []string
+	marks, dismissed, state, flags, want, told              []string
 	captured, refunded, lost, kept, risk, authorized, fence []int64
 	wake                                                    []*time.Time
 }
@@ -121,6 +128,7 @@ func (w *orderWrite) add(o *lockedOrder) {
 		w.currency[len(w.currency)-1] = nil // a stub may show a currency that is not yet its own
 	}
 	w.marks, w.details = append(w.marks, o.in.Marks.String()), append(w.details, nullJSON(o.details))
+	w.dismissed = append(w.dismissed, o.in.Dismissed.String())
 	w.state, w.flags = append(w.state, string(v.State)), append(w.flags, v.Flags.String())
 	w.want, w.told = append(w.want, string(v.Want)), append(w.told, string(o.book.Told))
 	w.captured, w.refunded = append(w.captured, v.Captured), append(w.refunded, v.Refunded)
@@ -133,7 +141,7 @@ func (w *orderWrite) args() []any {
 	return []any{
 		w.account, w.id, w.read, w.version, w.registered, w.total, w.currency, w.canceled, w.creates, w.marks,
 		w.details, w.state, w.flags, w.want, w.captured, w.refunded, w.lost, w.kept, w.risk,
-		w.authorized, w.told, w.fence, w.wake,
+		w.authorized, w.told, w.fence, w.wake, w.dismissed,
 	}
 }
 

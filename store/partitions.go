@@ -72,7 +72,7 @@ func (s *Store) addPartition(ctx context.Context, day time.Time) error {
 }
 
 // unresolved says which events somebody may still have to look at; their payloads outlive retention.
-const unresolved = `(
+const unresolved = `(e.dismissed_at IS NULL AND (
 	e.outcome IN ('flagged', 'quarantined', 'ignored') OR e.outcome = 'waiting' AND (
 		e.reason = 'source_paused'
 		OR NOT EXISTS (
@@ -80,7 +80,7 @@ const unresolved = `(
 			JOIN payments p ON p.account_id = i.account_id AND p.id = i.payment_id
 			LEFT JOIN payments m ON m.account_id = p.account_id AND m.id = p.merged_into
 			JOIN orders o ON o.account_id = p.account_id AND o.id = coalesce(m.order_id, p.order_id)
-			WHERE i.account_id = e.account_id AND i.realm = e.realm AND i.id = e.payment AND o.total IS NOT NULL)))`
+			WHERE i.account_id = e.account_id AND i.realm = e.realm AND i.id = e.payment AND o.total IS NOT NULL))))`
 
 // DropPartitions drops the partitions of event_payloads that are wholly older than keep, after it has moved the
 // payloads of unresolved events (waiting, flagged, quarantined, ignored) to event_payloads_kept; and it deletes from

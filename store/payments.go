@@ -225,7 +225,8 @@ func connect(items []*item) int {
 type component struct {
 	found  map[uuid.UUID]*payment
 	keep   *payment // the least of found: the others merge into it
-	link   order.Link
+	links  order.Links
+	person bool            // the batch holds a person's word about where the payment belongs
 	refs   map[string]bool // orders that own events of the payment name
 	create bool            // on_unknown_order: create
 	makes  bool            // some event may make the order's row
@@ -274,7 +275,8 @@ func (bt *batch) components(items []*item) (map[int]*component, error) {
 			p := bt.locked[paymentKey{it.Account, bt.roots[gatewayID{it.Account, it.Realm, id}]}]
 			c.found[p.id] = p
 		}
-		c.link = c.link.Join(it.link())
+		c.links = c.links.Join(it.Links())
+		c.person = c.person || it.Links().Person.Strength != 0
 		if it.Reference != "" && it.Strength == order.StrengthPayment {
 			c.refs[it.Reference] = true
 		}
@@ -287,7 +289,7 @@ func (bt *batch) components(items []*item) (map[int]*component, error) {
 			if c.keep == nil || bytes.Compare(p.id[:], c.keep.id[:]) < 0 {
 				c.keep = p
 			}
-			c.link = c.link.Join(p.ledger.Link)
+			c.links = c.links.Join(p.ledger.Links())
 			if l := p.ledger.Link; l.Strength == order.StrengthPayment {
 				c.refs[l.Ref] = true
 			}

@@ -27,7 +27,9 @@ type Order struct {
 	Total        *int64          `json:"total"` // nil: a stub
 	Currency     *string         `json:"currency"`
 	Canceled     bool            `json:"canceled"`
-	Details      json.RawMessage `json:"details,omitempty"` // what else the merchant said when registering
+	ExpiresAt    *time.Time      `json:"expires_at,omitempty"` // until when it should be paid
+	Dismissed    []string        `json:"dismissed,omitempty"`  // flags that a person has dealt with; not among Flags
+	Details      json.RawMessage `json:"details,omitempty"`    // what else the merchant said when registering
 	State        order.State     `json:"state"`
 	Flags        []string        `json:"flags"`
 	Want         order.Want      `json:"want"`
@@ -44,7 +46,7 @@ type Order struct {
 	UpdatedAt    time.Time       `json:"updated_at"`
 }
 
-const orderRecord = `o.account_id, o.id, o.external_ref, o.registered, o.registered_at, o.total, o.currency, o.canceled, o.details,
+const orderRecord = `o.account_id, o.id, o.external_ref, o.registered, o.registered_at, o.total, o.currency, o.canceled, o.expires_at, o.dismissed, o.details,
 	o.state, o.flags, o.want, o.captured, o.refunded, o.lost, o.kept, o.at_risk, o.authorized, o.told, o.wake_at, o.version,
 	o.created_at, o.updated_at`
 
@@ -71,8 +73,9 @@ type StoredEvent struct {
 	Facts           []order.Fact   `json:"facts,omitempty"`
 	Own             *order.Amount  `json:"own,omitempty"`
 	Command         *order.Command `json:"command,omitempty"`
-	Fetch           string         `json:"fetch,omitempty"`  // what has to be asked about at the gateway: the event itself carries no fact
-	Asking          *Asking        `json:"asking,omitempty"` // how that stands, while the event waits for it
+	DismissedAt     *time.Time     `json:"dismissed_at,omitempty"` // a person has dealt with it
+	Fetch           string         `json:"fetch,omitempty"`        // what has to be asked about at the gateway: the event itself carries no fact
+	Asking          *Asking        `json:"asking,omitempty"`       // how that stands, while the event waits for it
 }
 
 // Asking is how an object stands that the gateway is to be asked about.
@@ -84,7 +87,7 @@ type Asking struct {
 }
 
 const eventRecord = `e.account_id, e.source_id, e.event_id, e.type, e.realm, e.order_id, e.received_at, e.occurred_at, e.deliveries,
-	e.last_delivered_at, e.outcome, coalesce(e.reason, ''), e.order_version_before, e.order_version_after, e.mapping_version, e.facts,
+	e.last_delivered_at, e.outcome, coalesce(e.reason, ''), e.order_version_before, e.order_version_after, e.mapping_version, e.facts, e.dismissed_at,
 	CASE WHEN e.outcome = 'waiting' AND e.facts ->> 'fetch' IS NOT NULL THEN (
 		SELECT jsonb_build_object('state', f.state, 'attempts', f.attempts, 'next_at', f.next_at, 'last_error', f.last_error)
 		FROM fetches f WHERE f.account_id = e.account_id AND f.source_id = e.source_id AND f.object = e.facts ->> 'fetch') END`
@@ -96,7 +99,7 @@ func scanStoredEvent(row pgx.CollectableRow) (StoredEvent, error) {
 		m   meaning
 	)
 	err := row.Scan(&e.Account, &e.Source, &e.ID, &e.Type, &e.Realm, &e.OrderID, &e.ReceivedAt, &e.OccurredAt, &e.Deliveries,
-		&e.LastDeliveredAt, &e.Outcome, &e.Reason, &e.Before, &e.After, &e.MappingVersion, &doc, &e.Asking)
+		&e.LastDeliveredAt, &e.Outcome, &e.Reason, &e.Before, &e.After, &e.MappingVersion, &doc, &e.DismissedAt, &e.Asking)
 	if err != nil {
 		return e, err
 	}
@@ -188,7 +191,16 @@ func (s *Store) Known(ctx context.Context, account, source string) (bool, error)
 
 // GetOrder returns one order of an account.
 func (s *Store) GetOrder(ctx context.Context, account string, id uuid.UUID) (Order, error) {
-	rows, _ := s.pool.Query(ctx, `SELECT `+orderRecord+` FROM orders o WHERE o.account_id = $1 AND o.id = $2`, account, id)
+	return getOrder(ctx, s.pool, account, id)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func getOrder(ctx context.Context, q querier, account string, id uuid.UUID) (Order, error) {
+	rows, _ := q.Query(ctx, `SELECT `+orderRecord+` FROM orders o WHERE o.account_id = $1 AND o.id = $2`, account, id)
 	o, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Order])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return o, fmt.Errorf("order %s: %w", id, ErrNotFound)

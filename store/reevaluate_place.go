@@ -87,7 +87,7 @@ func (c *rebuilt) add(it *item) {
 			c.ids = append(c.ids, id)
 		}
 	}
-	c.link = c.link.Join(it.link())
+	c.links = c.links.Join(it.Links())
 	if it.Reference != "" {
 		c.named[it.Reference] = true
 		if it.Strength == order.StrengthPayment {
@@ -179,7 +179,7 @@ func (g *rebuild) choose(c *rebuilt, to map[*payment]*lockedOrder) {
 			registered = append(registered, o)
 		}
 	}
-	person := c.link.Strength == order.StrengthPerson
+	person := c.links.Best().Strength == order.StrengthPerson
 	c.apart = len(registered) > 1 && !person
 	for _, p := range c.found {
 		p.ledger = order.NewLedger()
@@ -210,7 +210,7 @@ func (g *rebuild) choose(c *rebuilt, to map[*payment]*lockedOrder) {
 		}
 		return
 	}
-	place := g.bt.byRef[orderRef{c.keep.account, c.link.Ref}]
+	place := g.bt.byRef[orderRef{c.keep.account, c.links.Best().Ref}]
 	switch {
 	case len(registered) > 0 && !person:
 		place = registered[0]
@@ -267,7 +267,7 @@ func (g *rebuild) conflicts() map[*lockedOrder]bool {
 			}
 		}
 		at := g.stood(c.keep)
-		if at == nil || c.link.Strength == order.StrengthPerson {
+		if at == nil || c.links.Best().Strength == order.StrengthPerson {
 			continue
 		}
 		for ref := range c.refs {
@@ -374,7 +374,7 @@ func (g *rebuild) others(ctx context.Context, tx pgx.Tx, orders map[*lockedOrder
 				continue
 			}
 			creates[o] = creates[o] || h.item.OnUnknown == OnUnknownCreate
-			if p := o.payments[roots[id]]; p.ledger.Link.Strength == order.StrengthPerson {
+			if p := o.payments[roots[id]]; p.ledger.Links().Best().Strength == order.StrengthPerson {
 				continue
 			}
 			foreign := h.item.Reference != o.ref && h.item.Strength == order.StrengthPayment && h.item.Reference != ""

@@ -94,6 +94,7 @@ func (g *rebuild) step(touched map[*lockedOrder]bool, items []*item) []job {
 		if by == nil {
 			by = items[0]
 		}
+		o.in.Recall(o.book.View, 0)
 		before, view := o.book.Version, o.in.View()
 		if o.isNew {
 			o.rows[1] = rowCause{by, o.book.View}

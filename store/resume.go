@@ -106,7 +106,10 @@ func (s *Store) foldItems(ctx context.Context, tx pgx.Tx, bt *batch, items []*it
 		return err
 	}
 	sortByTime(items)
-	jobs := s.fold(bt, comps, items)
+	jobs, err := s.fold(bt, comps, items)
+	if err != nil {
+		return err
+	}
 	if err := s.enqueue(ctx, tx, jobs); err != nil {
 		return err
 	}

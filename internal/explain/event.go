@@ -75,6 +75,9 @@ func eventLine(e store.StoredEvent, t store.Timeline) string {
 	case store.Applied:
 		return head + "was applied: " + appliedText(e, t) + "."
 	case store.NoChange:
+		if e.Reason == store.ReasonNoOrder {
+			return head + noOrderText(e)
+		}
 		return head + "changed nothing: " + knownText(e, t) + "."
 	case store.Waiting:
 		return head + waitingText(e, t)
@@ -94,12 +97,7 @@ func eventLine(e store.StoredEvent, t store.Timeline) string {
 func factsText(e store.StoredEvent) string {
 	var parts []string
 	if c := e.Command; c != nil {
-		if c.Register != nil {
-			parts = append(parts, "total "+money(c.Register.Minor, c.Register.Currency))
-		}
-		if c.Cancel {
-			parts = append(parts, "canceled by the merchant")
-		}
+		parts = append(parts, commandText(c, e)...)
 	}
 	for _, f := range e.Facts {
 		parts = append(parts, factText(f))
@@ -170,11 +168,8 @@ func fetchText(e store.StoredEvent) string {
 
 // knownText names the event that the ledger knew a fact from before.
 func knownText(e store.StoredEvent, t store.Timeline) string {
-	if c := e.Command; c != nil {
-		if c.Cancel {
-			return "the order was canceled before"
-		}
-		return "the order was registered before"
+	if c := e.Command; c != nil && len(e.Facts) == 0 {
+		return knownCommandText(c)
 	}
 	if object, ok := strings.CutPrefix(e.Reason, store.ReasonFetched+": "); ok {
 		return "it only names " + object + ", and the gateway was asked about that; the answer is an event of its own"
@@ -302,6 +297,8 @@ func versionLines(v store.Version, t store.Timeline) []Line {
 		})
 	case v.From == "":
 		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: created as %s, because of %s.", v.Version, word(v.To), cause)})
+	case v.Cause == store.CauseExpired:
+		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: its time ran out, and it was not paid.", v.Version)})
 	case v.From != v.To:
 		lines = append(lines, Line{v.At, "version", fmt.Sprint(v.Version), fmt.Sprintf("v%d: %s → %s, because of %s.", v.Version, word(v.From), word(v.To), cause)})
 	}

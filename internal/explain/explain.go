@@ -158,6 +158,9 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 			why = append(why, flagSentence(f, o))
 		}
 	}
+	if len(o.Dismissed) > 0 {
+		why = append(why, "A person has dealt with "+strings.ReplaceAll(strings.Join(o.Dismissed, " and "), "_", " ")+".")
+	}
 	if o.Total == nil {
 		todo = append(todo, "Register it: POST /v1/orders with external_ref "+o.Ref+".")
 	}
@@ -236,6 +239,11 @@ func paymentSentence(p store.Payment) string {
 	}
 	for _, id := range sortedKeys(l.Disputes) {
 		parts = append(parts, disputeText(id, l.Disputes[id].Status, l.Disputes[id].Amount, l.Disputes[id].Currency))
+	}
+	if l.Confirming() {
+		for _, cur := range sortedKeys(l.Confirmed) {
+			parts = append(parts, confirmedText(l.Confirmed[cur], cur))
+		}
 	}
 	// Money says more than that it is authorised, which gateways that call it paid mean too.
 	if l.Phase.Status != "" && (l.Phase.Status != order.StatusAuthorized || len(parts) == 0) {

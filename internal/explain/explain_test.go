@@ -182,7 +182,7 @@ func eventCases() []eventCase {
 	asked := plain(store.NoChange, store.ReasonFetched+": payment/42")
 	asked.Type, asked.Fetch = "payment", "payment/42"
 	next := at(90)
-	return []eventCase{
+	return append(commandCases(), []eventCase{
 		{"applied", paid, paidTimeline(paid)},
 		{"applied, read again", reread, corrected},
 		{"applied, delivered again", repeated, paidTimeline(repeated)},
@@ -224,7 +224,7 @@ func eventCases() []eventCase {
 		{"flagged, a reason of tomorrow", event("evt_1", store.Flagged, "of_tomorrow", captured(5000)), nil},
 		{"quarantined unreadable", plain(store.Quarantined, store.ReasonUnreadable+": amount_received is -5"), nil},
 		{"duplicate", as(paid, store.Duplicate), paidTimeline(paid)},
-	}
+	}...)
 }
 
 func as(e store.StoredEvent, o store.Outcome) store.StoredEvent {
