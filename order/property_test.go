@@ -86,6 +86,12 @@ func anyEvent() *rapid.Generator[about] {
 		if rapid.Bool().Draw(t, "timed") {
 			e.At = epoch.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "at")) * time.Microsecond)
 		}
+		switch rapid.IntRange(0, 9).Draw(t, "command") {
+		case 0:
+			e.Command = &order.Command{Confirm: true}
+		case 1:
+			e.Command, e.Facts, e.Strength = &order.Command{Link: true}, nil, order.StrengthPerson
+		}
 		if rapid.IntRange(0, 3).Draw(t, "has own") == 0 {
 			e.Own = &order.Amount{
 				Minor:    rapid.SampledFrom([]int64{0, 1, 4, 4}).Draw(t, "own"),
