@@ -90,6 +90,7 @@ func median(v []float64) float64 {
 type server struct {
 	name string
 	url  string
+	db   string
 	pid  int
 	next atomic.Int64 // order numbers
 }
@@ -119,47 +120,66 @@ func startServer(b *testing.B, pg *localpg.Server, role string) *server {
 	})
 	addr, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(b, err, "the %s server did not start", role)
-	return &server{name: role, url: "http://" + strings.TrimSpace(addr) + "/webhooks/stripe", pid: cmd.Process.Pid}
+	return &server{name: role, url: "http://" + strings.TrimSpace(addr), db: db, pid: cmd.Process.Pid}
 }
 
-// round sends for roundTime and returns acknowledged events a second.
+// round sends webhooks for roundTime and returns acknowledged events a second.
 func (s *server) round(b *testing.B, r int) float64 {
+	b.Helper()
+	scheme, ok := signature.Lookup("stripe")
+	require.True(b, ok)
+	l := s.load(b, connections, http.StatusOK, func() (*http.Request, error) {
+		signed, err := scheme.Sign(event(s.next.Add(1)), secret, time.Now(), signature.SignOptions{})
+		if err != nil {
+			return nil, err
+		}
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.url+"/webhooks/stripe", strings.NewReader(string(signed.Body)))
+		if err == nil {
+			req.Header = signed.Header
+		}
+		return req, err
+	})
+	b.Logf("%s: processor time per event: server %v, Postgres %v, this generator %v", s.name, l.server, l.postgres, l.generator)
+	if s.next.Load() > ordersAhead {
+		b.Fatalf("round %d used more orders than were registered", r+1)
+	}
+	return l.rate
+}
+
+// loaded is what a round of requests came to: answers a second, and processor time per answer.
+type loaded struct {
+	rate                        float64
+	server, postgres, generator time.Duration
+}
+
+// load sends what next makes for roundTime over n connections. Every answer must have the status want.
+func (s *server) load(b *testing.B, n, want int, next func() (*http.Request, error)) loaded {
 	b.Helper()
 	var done atomic.Int64
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(b.Context(), roundTime)
 	defer cancel()
-	tr := &http.Transport{MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections, DisableCompression: true}
+	tr := &http.Transport{MaxIdleConnsPerHost: n, MaxConnsPerHost: n, DisableCompression: true}
 	defer tr.CloseIdleConnections()
 	client := &http.Client{Transport: tr}
-	scheme, ok := signature.Lookup("stripe")
-	require.True(b, ok)
 	start, server, postgres, self := time.Now(), cpuOf(s.pid), cpuOfPostgres(), cpuOf(os.Getpid())
-	for range connections {
+	for range n {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				n := s.next.Add(1)
-				body := event(n)
-				signed, err := scheme.Sign(body, secret, time.Now(), signature.SignOptions{})
+				req, err := next()
 				if err != nil {
 					b.Error(err)
 					return
 				}
-				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.url, strings.NewReader(string(signed.Body)))
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				req.Header = signed.Header
 				res, err := client.Do(req)
 				if err != nil {
 					b.Errorf("%s: %v", s.name, err)
 					return
 				}
-				_, _ = io.Copy(io.Discard, res.Body)
+				body, _ := io.ReadAll(res.Body)
 				_ = res.Body.Close()
-				if res.StatusCode != http.StatusOK {
-					b.Errorf("%s answered %d", s.name, res.StatusCode)
+				if res.StatusCode != want {
+					b.Errorf("%s answered %d: %s", s.name, res.StatusCode, body)
 					return
 				}
 				done.Add(1)
@@ -167,14 +187,11 @@ func (s *server) round(b *testing.B, r int) float64 {
 		})
 	}
 	wg.Wait()
-	rate := float64(done.Load()) / time.Since(start).Seconds()
-	n := time.Duration(max(done.Load(), 1))
-	b.Logf("%s: processor time per event: server %v, Postgres %v, this generator %v", s.name,
-		(cpuOf(s.pid)-server)/n, (cpuOfPostgres()-postgres)/n, (cpuOf(os.Getpid())-self)/n)
-	if s.next.Load() > ordersAhead {
-		b.Fatalf("round %d used more orders than were registered", r+1)
+	answers := time.Duration(max(done.Load(), 1))
+	return loaded{
+		rate:   float64(done.Load()) / time.Since(start).Seconds(),
+		server: (cpuOf(s.pid) - server) / answers, postgres: (cpuOfPostgres() - postgres) / answers, generator: (cpuOf(os.Getpid()) - self) / answers,
 	}
-	return rate
 }
 
 // peakMiB is the largest resident size the process has had.

@@ -2,6 +2,8 @@ package bench_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"os"
@@ -31,7 +33,10 @@ func runPaidonce(url string) error {
 	}
 	cfg := config.Defaults()
 	cfg.DatabaseURL, cfg.Listen, cfg.AdminListen = url, "127.0.0.1:0", "off"
-	cfg.Accounts = map[string]config.Account{"shop": {Sources: map[string]gateway.Source{
+	cfg.Limits.APIRate, cfg.Limits.APIBurst = 1_000_000, 1_000_000
+	sum := sha256.Sum256([]byte(apiKey))
+	keys := []config.APIKey{{Name: "bench", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite}}}
+	cfg.Accounts = map[string]config.Account{"shop": {APIKeys: keys, Sources: map[string]gateway.Source{
 		"stripe": {ID: "stripe", Account: "shop", Gateway: "stripe", Mode: "live", Secrets: []string{secret}},
 	}}}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
