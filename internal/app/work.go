@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"errors"
 
 	"github.com/riverqueue/river"
 
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/internal/upkeep"
 	"github.com/paidonce/paidonce/processor"
 	"github.com/paidonce/paidonce/store"
@@ -16,6 +18,23 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	tidy, err := upkeep.New(st, upkeep.Options{
 		KeepPayloads: p.cfg.Retention.Payloads, Logger: p.log, Registerer: p.registry,
 	})
+	if err != nil {
+		return nil, err
+	}
+	keys, err := idempotency.NewStore(st.Pool(), idempotency.StoreOptions{})
+	if err != nil {
+		return nil, err
+	}
+	minutely, err := upkeep.NewMinutely(p.log,
+		upkeep.Task{Name: "orders_expired", Run: func(ctx context.Context) (int64, error) {
+			n, err := st.ExpireOrders(ctx)
+			return int64(n), err
+		}},
+		upkeep.Task{Name: "idempotency_keys_swept", Run: func(ctx context.Context) (int64, error) {
+			res, err := keys.Sweep(ctx)
+			return res.Expired, err
+		}},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +52,10 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 		Workers:  p.cfg.Workers.Count,
 		PollOnly: p.cfg.Pool.PgBouncer,
 
-		PeriodicJobs: []*river.PeriodicJob{tidy.Periodic()},
+		PeriodicJobs: []*river.PeriodicJob{tidy.Periodic(), minutely.Periodic()},
 		Queues:       fetcher.Queues(),
 		AddWorkers: func(ws *river.Workers) error {
-			return errors.Join(tidy.Register(ws), fetcher.Register(ws))
+			return errors.Join(tidy.Register(ws), minutely.Register(ws), fetcher.Register(ws))
 		},
 
 		Logger: p.log, Registerer: p.registry,

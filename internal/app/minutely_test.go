@@ -1,0 +1,38 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/internal/app"
+	"github.com/paidonce/paidonce/store/storetest"
+)
+
+// Workers notice orders whose time ran out and delete keys that have expired, at once when they start.
+func TestWorkLooksAtTheClock(t *testing.T) {
+	t.Parallel()
+	url := storetest.OpenURL(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(), `
+		INSERT INTO orders (account_id, id, external_ref, registered, total, currency, flags, expires_at)
+			VALUES ('shop', gen_random_uuid(), 'late', true, 5000, 'EUR', '{}', now() - interval '1 minute')`)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `
+		INSERT INTO idempotency_keys (account_id, scope_kind, user_id, idempotency_key, request_method, request_path, request_hash, status, policy,
+			lock_timeout, expires_at)
+		VALUES ('shop', 'account', gen_random_uuid(), 'old', 'POST', '/v1/orders', repeat('0', 64), 'FAILED', 'strict', '30 s', now() - interval '1 hour')`)
+	require.NoError(t, err)
+	start(t, app.Work, configure(t, url, "https://merchant.example", secret), app.Edges{})
+
+	require.Eventually(t, func() bool {
+		var flagged, keys int
+		require.NoError(t, conn.QueryRow(t.Context(), `
+			SELECT (SELECT count(*) FROM orders WHERE 'expired_unpaid' = ANY(flags)), (SELECT count(*) FROM idempotency_keys)`).Scan(&flagged, &keys))
+		return flagged == 1 && keys == 0
+	}, 30*time.Second, 50*time.Millisecond)
+}
