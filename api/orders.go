@@ -2,14 +2,11 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -106,7 +103,7 @@ func (a *API) createOrder(ctx context.Context, c *call, in *createOrderIn) (*ord
 	total := order.Amount{Minor: int64(said.Amount), Currency: string(said.Currency)}
 	results, err := a.ingest.Ingest(ctx, []store.Event{{
 		Event: order.Event{
-			ID: registerID(ref), Type: "order.registered", At: a.opts.Now(),
+			ID: store.RegisterID(ref), Type: "order.registered", At: a.opts.Now(),
 			Reference: ref, Strength: order.StrengthPerson, Command: &order.Command{Register: &total, Details: details},
 		},
 		Account: c.key.Account, Source: store.APISource,
@@ -139,16 +136,6 @@ func (a *API) createOrder(ctx context.Context, c *call, in *createOrderIn) (*ord
 	}
 	out.Location = orderPath(o.ID)
 	return out, nil
-}
-
-// registerID is the id of a registration's event: one per reference, so that a second one is a duplicate of the first.
-// References that hold the mark which ids of events must not hold go by their hash.
-func registerID(ref string) string {
-	if strings.Contains(ref, "#") {
-		sum := sha256.Sum256([]byte(ref))
-		return "register-sha256:" + hex.EncodeToString(sum[:])
-	}
-	return "register:" + ref
 }
 
 type getOrderIn struct {

@@ -38,6 +38,10 @@ type Event struct {
 	Reference string   `json:"reference,omitempty"`
 	Strength  Strength `json:"strength,omitempty"`
 
+	// Renewal, if not nil, says of which period of which subscription the payment is. The order of that period takes the
+	// place of Reference where the merchant has set up what comes back.
+	Renewal *Renewal `json:"renewal,omitempty"`
+
 	Facts []Fact `json:"facts,omitempty"` // all about that one payment
 
 	// Own is the payment's own amount (of the intent, of the authorisation), never that of a capture or a refund.
@@ -80,6 +84,9 @@ func (e Event) Validate() error {
 		errs = append(errs, e.Command.Validate())
 	case e.Own != nil && !e.Own.countable():
 		errs = append(errs, fmt.Errorf("order: own amount %d %s", e.Own.Minor, e.Own.Currency))
+	}
+	if e.Renewal != nil {
+		errs = append(errs, e.Renewal.validate())
 	}
 	for _, id := range e.Payment {
 		if id == "" || !isText(id) {
