@@ -3,8 +3,9 @@ package canonical_test
 import (
 	"testing"
 
-	"github.com/paidonce/paidonce/idempotency/canonical"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/idempotency/canonical"
 )
 
 func TestCanonical(t *testing.T) {
