@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Schema is the SQL that makes the table, for those who run migrations of their own. It must be run in a transaction, once.
@@ -52,6 +53,10 @@ type StoreOptions struct {
 	// KeepTimeout is how long it is tried to store the answer of a handler without a transaction, whose work is done.
 	// Default 10 seconds.
 	KeepTimeout time.Duration
+
+	// Registerer receives gauges of what the last sweep of this store has found. Default: none are kept. Give it to the store
+	// that sweeps.
+	Registerer prometheus.Registerer
 }
 
 func (o StoreOptions) withDefaults() StoreOptions {
@@ -77,7 +82,13 @@ func NewStore(pool *pgxpool.Pool, opts StoreOptions) (*Store, error) {
 	if opts.AcquireTimeout < 0 || opts.StatementTimeout < 0 || opts.KeepTimeout < 0 {
 		return nil, errors.New("idempotency: StoreOptions: a time-out is negative")
 	}
-	return &Store{pool: pool, opts: opts.withDefaults()}, nil
+	s := &Store{pool: pool, opts: opts.withDefaults()}
+	if opts.Registerer != nil {
+		if err := s.registerGauges(opts.Registerer); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // acquire takes a connection of the pool, for as long as the caller is there and AcquireTimeout allows.
