@@ -27,12 +27,6 @@ import (
 	"github.com/paidonce/paidonce/store"
 )
 
-// Ingester commits events. It returns one result per event, in the order of events, after they were committed, and
-// an error if any of them was not, or if nobody knows.
-type Ingester interface {
-	Ingest(ctx context.Context, events []store.Event) ([]store.Result, error)
-}
-
 // Orders reads orders. A *[store.Store] is one.
 type Orders interface {
 	// GetOrder returns the order of that id of the account, or an error that is [store.ErrNotFound].
@@ -60,7 +54,7 @@ type Options struct {
 	// answered 503 rather than taken without it.
 	Protector Protector
 
-	// Now reports the current time: the time of the events that are made. Default time.Now.
+	// Now reports the current time, for rates and durations. Default time.Now.
 	Now func() time.Time
 
 	// Logger receives one line per request. Default: discard.
@@ -97,27 +91,30 @@ func (o Options) withDefaults() Options {
 
 // API serves /v1; its own description is at /v1/openapi.json. It is safe for concurrent use.
 type API struct {
-	ingest  Ingester
-	orders  Orders
-	keys    KeysFunc
-	opts    Options
-	router  chi.Router
-	huma    huma.API
-	schemas *schemas
-	buckets *buckets
-	metrics *metrics
-	wrong   []error // what is wrong with endpoints
+	commands Commands
+	orders   Orders
+	keys     KeysFunc
+	opts     Options
+	router   chi.Router
+	huma     huma.API
+	schemas  *schemas
+	buckets  *buckets
+	metrics  *metrics
+	wrong    []error // what is wrong with endpoints
 }
 
 // New returns an API whose callers are known by keys. The first three are required. It fails on a negative option, if
 // Options.Registerer already has metrics of these names, or if an endpoint is not declared as it must be.
-func New(ing Ingester, orders Orders, keys KeysFunc, opts Options) (*API, error) {
-	return newAPI(ing, orders, keys, opts, (*API).orderEndpoints)
+func New(commands Commands, orders Orders, keys KeysFunc, opts Options) (*API, error) {
+	return newAPI(commands, orders, keys, opts, groups...)
 }
 
-func newAPI(ing Ingester, orders Orders, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {
-	if ing == nil || orders == nil || keys == nil {
-		return nil, errors.New("api: nil Ingester, Orders or KeysFunc")
+// groups add the endpoints.
+var groups = []func(*API){(*API).registerEndpoint, (*API).orderEndpoints}
+
+func newAPI(commands Commands, orders Orders, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {
+	if commands == nil || orders == nil || keys == nil {
+		return nil, errors.New("api: nil Commands, Orders or KeysFunc")
 	}
 	for name, v := range map[string]int64{
 		"MaxBody": opts.MaxBody, "Timeout": int64(opts.Timeout), "RetryAfter": int64(opts.RetryAfter),
@@ -127,7 +124,7 @@ func newAPI(ing Ingester, orders Orders, keys KeysFunc, opts Options, groups ...
 			return nil, fmt.Errorf("api: Options.%s is negative; it must be 0 (default) or more", name)
 		}
 	}
-	a := &API{ingest: ing, orders: orders, keys: keys, opts: opts.withDefaults(), router: chi.NewRouter(), metrics: newMetrics()}
+	a := &API{commands: commands, orders: orders, keys: keys, opts: opts.withDefaults(), router: chi.NewRouter(), metrics: newMetrics()}
 	a.buckets = newBuckets(a.opts.Rate, a.opts.Burst)
 	a.newDocument()
 	for _, add := range groups {
@@ -152,6 +149,9 @@ func newAPI(ing Ingester, orders Orders, keys KeysFunc, opts Options, groups ...
 	}
 	return a, nil
 }
+
+// Routes are the API's, for those who check what they declare ([idempotency.Audit]).
+func (a *API) Routes() chi.Routes { return a.router }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }

@@ -272,9 +272,9 @@ type hasty struct {
 	do func(ctx context.Context)
 }
 
-func (h hasty) Ingest(ctx context.Context, e []store.Event) ([]store.Result, error) {
+func (h hasty) Command(ctx context.Context, tx store.Tx, e store.Event, cond store.Condition) (store.Result, error) {
 	h.do(ctx)
-	return h.shop.Ingest(ctx, e)
+	return h.shop.Command(ctx, tx, e, cond)
 }
 
 // TestHangingUpDoesNotUndo: a caller that hangs up finds its order at its next try.

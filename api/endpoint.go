@@ -111,6 +111,7 @@ func (ad adapter) Handle(op *huma.Operation, do func(huma.Context)) {
 func (a *API) run(op *huma.Operation, ck *check, do func(huma.Context)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
+		c.code, c.order, c.note, c.err, c.failure, c.stack = "", "", "", nil, nil, "" // of a run that another transaction was in the way of
 		var x *exchange
 		err := caught(c, func() error {
 			if err := ck.request(r, c); err != nil {

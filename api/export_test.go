@@ -3,14 +3,15 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 )
 
 // NewWithRoute makes an API with one more route, POST /v1/tries, that declares the policy named, or none at all.
-func NewWithRoute(ing Ingester, orders Orders, keys KeysFunc, opts Options, declared string, do func(context.Context) error) (*API, error) {
+func NewWithRoute(commands Commands, orders Orders, keys KeysFunc, opts Options, declared string, do func(context.Context) error) (*API, error) {
 	type tryIn struct {
 		Body dataOf[newOrderDoc]
 	}
-	return newAPI(ing, orders, keys, opts, (*API).orderEndpoints, func(a *API) {
+	return newAPI(commands, orders, keys, opts, append(slices.Clone(groups), func(a *API) {
 		e := endpoint{ID: "try", Method: http.MethodPost, Path: "/v1/tries", Tag: tagOrders, Role: roleWrite, Summary: "Try"}
 		switch declared {
 		case "protected":
@@ -24,7 +25,7 @@ func NewWithRoute(ing Ingester, orders Orders, keys KeysFunc, opts Options, decl
 			}
 			return &struct{ Body dataOf[string] }{dataOf[string]{"done"}}, nil
 		})
-	})
+	})...)
 }
 
 // MaxBuckets is how many accounts' buckets are remembered.

@@ -41,23 +41,27 @@ func keys() []api.Key {
 	}
 }
 
-// shop is an ingester and a reader in memory: it registers a reference once per account, as the store does.
+// shop carries commands out and shows orders, in memory and without transactions: it registers a reference once per
+// account, as the store does. What needs more than that is tested on the real one.
 type shop struct {
 	mu     sync.Mutex
-	fail   error // of the next ingest
+	fail   error // of the next command
 	lost   error // of the next read
 	events []store.Event
 	orders map[string]*store.Order // by account and reference
 }
 
-func (s *shop) Ingest(_ context.Context, events []store.Event) ([]store.Result, error) {
+func (s *shop) InTx(_ context.Context, f func(store.Tx) error) error { return f(nil) }
+
+func (s *shop) Clock(context.Context, store.Tx) (time.Time, error) { return now, nil }
+
+func (s *shop) Command(_ context.Context, _ store.Tx, e store.Event, _ store.Condition) (store.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fail; err != nil {
 		s.fail = nil
-		return nil, err
+		return store.Result{}, err
 	}
-	e := events[0]
 	s.events = append(s.events, e)
 	reg := e.Command.Register
 	o, ok := s.orders[e.Account+"/"+e.Reference]
@@ -66,17 +70,25 @@ func (s *shop) Ingest(_ context.Context, events []store.Event) ([]store.Result, 
 		s.orders[e.Account+"/"+e.Reference] = o
 	}
 	if o.Registered {
-		return []store.Result{{Outcome: store.Duplicate, Order: o.ID, Differs: *o.Total != reg.Minor || *o.Currency != reg.Currency}}, nil
+		return store.Result{Outcome: store.Duplicate, Order: o.ID, Differs: *o.Total != reg.Minor || *o.Currency != reg.Currency}, nil
 	}
 	if o.Total != nil && *o.Total != reg.Minor {
 		o.Flags = append(o.Flags, "total_differs")
 	}
-	o.Registered, o.Total, o.Currency = true, &reg.Minor, &reg.Currency
+	o.Registered, o.Total, o.Currency, o.ExpiresAt = true, &reg.Minor, &reg.Currency, e.Command.ExpiresAt
 	if ok {
 		o.Version++
 	}
 	o.Details = e.Command.Details
-	return []store.Result{{Outcome: store.Applied, Order: o.ID, After: o.Version, NewOrder: !ok}}, nil
+	return store.Result{Outcome: store.Applied, Order: o.ID, After: o.Version, NewOrder: !ok}, nil
+}
+
+func (s *shop) OrderTx(ctx context.Context, _ store.Tx, account string, id uuid.UUID) (store.Order, error) {
+	return s.GetOrder(ctx, account, id)
+}
+
+func (*shop) PaymentsNamed(context.Context, store.Tx, string, []string, string) ([]store.PaymentID, error) {
+	return nil, nil
 }
 
 func (s *shop) GetOrder(_ context.Context, account string, id uuid.UUID) (store.Order, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/order"
 )
 
@@ -26,6 +28,10 @@ Amounts are integers of the currency's minor units. Times are RFC 3339.
 
 Every error is a problem document (RFC 9457) with a code for programs; codes keep their meaning for ever. What a request says
 that is not known here, in a member or a parameter, is refused and not ignored.
+
+POST and PATCH heed an Idempotency-Key: a request that is sent again with its key takes effect once, and is answered as it was at first. After
+a 503, a 409 ` + "`idempotency_key_in_progress`" + ` or a connection that broke, send the same request with the same key again. Without a key, do so only where the
+endpoint says that it is safe.
 
 Every request shows an API key: ` + "`Authorization: Bearer …`" + `. A key has roles, and none implies another: read (look), write (what a shop does),
 operate (what a person decides: link, dismiss, replay, retry).`
@@ -110,8 +116,42 @@ func (a *API) document(op *huma.Operation, e *endpoint) {
 	for _, c := range codesOf(op, e) {
 		byStatus[c.Status()] = append(byStatus[c.Status()], c)
 	}
+	if e.protected() {
+		// What the database refuses at COMMIT for a reason that will not pass.
+		byStatus[http.StatusInternalServerError] = append(byStatus[http.StatusInternalServerError], CodeKeyNotCommitted)
+		a.documentKey(op)
+	}
 	for status, codes := range byStatus {
 		op.Responses[strconv.Itoa(status)] = a.problemResponse(status, codes)
+	}
+}
+
+// documentKey documents what a protected endpoint does with an Idempotency-Key.
+func (a *API) documentKey(op *huma.Operation) {
+	one := 1
+	most := 255
+	op.Parameters = append(op.Parameters, &huma.Param{
+		Name: idempotency.HeaderKey, In: "header",
+		Description: "Any text of yours that names this request, such as a UUID. The same request with the same key takes effect once, and is answered as " +
+			"the first one was. Make it before the first try, and keep it until you have an answer; another request needs another key.",
+		Schema: &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &most, Examples: []any{"550e8400-e29b-41d4-a716-446655440000"}},
+	})
+	for status, r := range op.Responses {
+		if status >= "300" {
+			continue
+		}
+		headers := maps.Clone(r.Headers)
+		if headers == nil {
+			headers = map[string]*huma.Param{}
+		}
+		headers[idempotency.HeaderReplayed] = &huma.Param{
+			Description: "true: this is the answer of an earlier request with the key.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"true"}},
+		}
+		headers[idempotency.HeaderStatus] = &huma.Param{
+			Description: "What the key has done.",
+			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{idempotency.StatusExecuted, idempotency.StatusReplayed}},
+		}
+		r.Headers = headers
 	}
 }
 
@@ -122,6 +162,9 @@ func codesOf(op *huma.Operation, e *endpoint) []Code {
 		codes = append(codes, CodeUnsupportedMediaType, CodeBodyTooLarge, CodeBodyTooSlow, CodeBodyCutShort, CodeInvalidJSON, CodeInvalidBody)
 	}
 	codes = append(codes, e.Codes...)
+	if e.protected() {
+		codes = append(codes, keyCodes...)
+	}
 	slices.Sort(codes)
 	return slices.Compact(codes)
 }
@@ -133,6 +176,7 @@ func (a *API) problemResponse(status int, codes []Code) *huma.Response {
 	for _, c := range codes {
 		fmt.Fprintf(&text, "`%s`: %s\n\n", c, meanings[c].text)
 		p := problem(c, meanings[c].text)
+		p.Status, p.Title = status, http.StatusText(status)
 		switch c {
 		case CodeInvalidBody:
 			p.Errors = []FieldError{{Pointer: "/data/amount", Code: "required", Detail: "is missing"}}

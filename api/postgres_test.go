@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -18,20 +17,13 @@ import (
 	"github.com/paidonce/paidonce/store/storetest"
 )
 
-// applier ingests without grouping.
-type applier struct{ *store.Store }
-
-func (a applier) Ingest(ctx context.Context, events []store.Event) ([]store.Result, error) {
-	return a.Apply(ctx, events)
-}
-
 // TestOnPostgres: what the answers promise holds with the real store.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
 	st, err := store.New(storetest.Open(t), store.Options{})
 	require.NoError(t, err)
 	require.NoError(t, st.EnsureAccounts(t.Context(), []string{"a", "b"}))
-	a, err := api.New(applier{st}, st, keys, api.Options{Now: func() time.Time { return now }})
+	a, err := api.New(st, st, keys, api.Options{Now: func() time.Time { return now }})
 	require.NoError(t, err)
 	b := &bench{API: a}
 	body := func(ref string, amount int) string {

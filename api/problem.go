@@ -24,6 +24,7 @@ type Problem struct {
 	Errors []FieldError `json:"errors,omitempty" nullable:"false" doc:"The places in the request that are at fault, all of them."`
 
 	allow      []string      // of a 405
+	etag       string        // where the order stands that the command was refused for
 	retryAfter time.Duration // of a 429
 }
 

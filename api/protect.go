@@ -1,9 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/paidonce/paidonce/idempotency"
 )
 
 // policy says what the Idempotency-Key header does at a route.
@@ -16,8 +21,27 @@ type policy struct {
 // means in detail, and whether the header may be missing, is the account's profile.
 var protected = policy{name: "account"}
 
+// protected reports whether the endpoint heeds keys.
+func (e *endpoint) protected() bool { return e.Idempotency.name != "" }
+
 // exempt declares that a route needs no protection, and why.
 func exempt(why string) policy { return policy{exempt: why} }
+
+// keyScopes is the name space of the ids that accounts have in the table of idempotency keys, which wants UUIDs. It never
+// changes: with another one, every key would be forgotten.
+var keyScopes = uuid.MustParse("6a2d44a1-1d5c-4c0e-9f0b-70a1d0c5e004")
+
+// KeyScope is whose an account's idempotency keys are: all API keys of the account share them.
+func KeyScope(account string) idempotency.Scope {
+	return idempotency.Scope{Account: account, Kind: "account", ID: uuid.NewSHA1(keyScopes, []byte(account))}
+}
+
+// Caller returns the account that a request's API key belongs to, to those whom the API hands the request on to. It
+// reports false if nobody was authenticated.
+func Caller(ctx context.Context) (account string, ok bool) {
+	account = callOf(ctx).key.Account
+	return account, account != ""
+}
 
 // Protector makes the middlewares that routes declare. Package idempotency has what they need.
 type Protector interface {

@@ -48,7 +48,8 @@ var formats = map[string]format{
 		return "", ""
 	},
 	"date-time": func(s string) (string, string) {
-		if _, err := time.Parse(time.RFC3339, s); err != nil {
+		t, err := time.Parse(time.RFC3339, s)
+		if year := t.UTC().Year(); err != nil || year < 1 || year > 9999 {
 			return "invalid_time", "must be a time such as 2026-01-31T12:00:00Z (RFC 3339)"
 		}
 		return "", ""

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paidonce/paidonce/api"
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/processor"
 	"github.com/paidonce/paidonce/receiver"
 	"github.com/paidonce/paidonce/store"
@@ -34,10 +35,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	v1, err := api.New(ingester, st, p.live.keys, api.Options{
-		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst,
-		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
-	})
+	v1, err := p.newAPI(st)
 	if err != nil {
 		return err
 	}
@@ -57,6 +55,22 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	p.front = append(p.front, serveOn(srv, ln, limits.ShutdownTimeout), p.resumeLoop(st))
 	p.back = append(p.back, ingester.Run, noting.run)
 	return nil
+}
+
+// newAPI makes the merchant's API. It fails if a route that changes something does not say what a repeat does.
+func (p *program) newAPI(st *store.Store) (*api.API, error) {
+	keys, err := p.newProtector(st)
+	if err != nil {
+		return nil, err
+	}
+	v1, err := api.New(st, st, p.live.keys, api.Options{
+		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, Protector: keys,
+		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v1, idempotency.Audit(v1.Routes())
 }
 
 func (p *program) receiverOptions(announcer receiver.Announcer, verifier receiver.Verifier) receiver.Options {
