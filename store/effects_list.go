@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,51 +43,49 @@ type EffectFilter struct {
 	Account string
 	Order   uuid.UUID
 	Ref     string // the merchant's external_ref
+	Version int    // of the order, which names the effect within it
 	States  []order.EffectState
 	Effects []order.Effect
 	// AskedFrom (inclusive) and AskedUntil (exclusive) bound when the effect became owed.
 	AskedFrom, AskedUntil time.Time
 }
 
-// conditions returns the filter as SQL on order_transitions t and orders o, and its arguments. It is text that is put
-// together because partial indexes only serve states that are written out, and absent conditions must be absent for an
-// index to be chosen by the others. Only words of our own get into the text.
-func (f EffectFilter) conditions() (string, []any, error) {
-	var args []any
-	conds := []string{"t.effect IS NOT NULL"}
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		conds = append(conds, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
-	}
+// conditions returns the filter as conditions on order_transitions t and orders o.
+func (f EffectFilter) conditions() (*conditions, error) {
+	c := &conditions{}
+	c.add("t.effect IS NOT NULL")
 	if f.Account != "" {
-		add("t.account_id = ?", f.Account)
+		c.add("t.account_id = ?", f.Account)
 	}
 	if f.Order != uuid.Nil {
-		add("t.order_id = ?", f.Order)
+		c.add("t.order_id = ?", f.Order)
 	}
 	if f.Ref != "" {
-		add("o.external_ref = ?", f.Ref)
+		c.add("o.external_ref = ?", f.Ref)
+	}
+	if f.Version != 0 {
+		c.add("t.version = ?", f.Version)
 	}
 	if len(f.Effects) > 0 {
-		add("t.effect = ANY(?)", f.Effects)
+		c.add("t.effect = ANY(?)", f.Effects)
 	}
 	if !f.AskedFrom.IsZero() {
-		add("t.at >= ?", f.AskedFrom)
+		c.add("t.at >= ?", f.AskedFrom)
 	}
 	if !f.AskedUntil.IsZero() {
-		add("t.at < ?", f.AskedUntil)
+		c.add("t.at < ?", f.AskedUntil)
 	}
 	if len(f.States) > 0 {
 		words := make([]string, len(f.States))
 		for i, s := range f.States {
 			if !knownEffectState(s) {
-				return "", nil, fmt.Errorf("there is no effect state %q", s)
+				return nil, fmt.Errorf("there is no effect state %q", s)
 			}
 			words[i] = "'" + string(s) + "'"
 		}
-		conds = append(conds, "t.effect_state IN ("+strings.Join(words, ", ")+")")
+		c.add("t.effect_state IN (" + strings.Join(words, ", ") + ")")
 	}
-	return strings.Join(conds, " AND "), args, nil
+	return c, nil
 }
 
 func knownEffectState(s order.EffectState) bool {
@@ -101,28 +98,24 @@ func knownEffectState(s order.EffectState) bool {
 
 const fromEffects = `
 	FROM order_transitions t
-	JOIN orders o ON o.account_id = t.account_id AND o.id = t.order_id
-	WHERE `
+	JOIN orders o ON o.account_id = t.account_id AND o.id = t.order_id`
 
 // Effects returns up to limit effects that match f, by account, order (which is by age) and version. To go on, pass the
 // last one as after; nil begins.
 func (s *Store) Effects(ctx context.Context, f EffectFilter, after *Effect, limit int) ([]Effect, error) {
-	conds, args, err := f.conditions()
+	c, err := f.conditions()
 	if err != nil {
 		return nil, err
 	}
 	if after != nil {
-		n := len(args)
-		conds += fmt.Sprintf(" AND (t.account_id, t.order_id, t.version) > ($%d, $%d, $%d)", n+1, n+2, n+3)
-		args = append(args, after.Account, after.Order, after.Version)
+		c.add("(t.account_id, t.order_id, t.version) > (?, ?, ?)", after.Account, after.Order, after.Version)
 	}
-	args = append(args, limit)
 	rows, _ := s.pool.Query(ctx, `
 		SELECT t.account_id, t.order_id, o.external_ref, t.version, t.effect, t.effect_state, t.after, t.attempts, t.at,
 			t.next_at, t.claimed_until, t.settled_at, coalesce(t.last_error, ''), coalesce(t.why, ''), o.state, o.told, o.want`+
-		fromEffects+conds+`
+		fromEffects+c.where()+`
 		ORDER BY t.account_id, t.order_id, t.version
-		LIMIT $`+strconv.Itoa(len(args)), args...)
+		LIMIT `+c.arg(limit), c.args...)
 	effects, err := pgx.CollectRows(rows, scanEffect)
 	if err != nil {
 		return nil, fmt.Errorf("list effects: %w", err)
@@ -143,11 +136,11 @@ func scanEffect(row pgx.CollectableRow) (e Effect, err error) {
 
 // CountEffects returns how many effects match f.
 func (s *Store) CountEffects(ctx context.Context, f EffectFilter) (n int, err error) {
-	conds, args, err := f.conditions()
+	c, err := f.conditions()
 	if err != nil {
 		return 0, err
 	}
-	if err := s.pool.QueryRow(ctx, `SELECT count(*)`+fromEffects+conds, args...).Scan(&n); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT count(*)`+fromEffects+c.where(), c.args...).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count effects: %w", err)
 	}
 	return n, nil

@@ -3,34 +3,89 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paidonce/paidonce/order"
 )
 
 // OrderFilter chooses orders; zero fields choose all.
 type OrderFilter struct {
 	Account string
+	Ref     string // the merchant's external_ref
 	State   string
 	Flag    string // has this flag
 	Stubs   bool   // only orders that nobody registered and that have a payment
 	Older   time.Duration
-	Before  uuid.UUID // of the page before: its last id
-	Limit   int       // default 50, at most 1000
+
+	CreatedFrom, CreatedUntil time.Time // from the first on, before the second
+
+	Before uuid.UUID // of the page before: its last id
+	Limit  int       // default 50, at most 1000
+}
+
+// idSlack is how far the time in an order's id, which is a process's, may be from created_at, which is the database's. Clocks
+// that differ by more than minutes have every signature refused.
+const idSlack = time.Hour
+
+func (f OrderFilter) conditions() (*conditions, error) {
+	c := &conditions{}
+	if f.Account != "" {
+		c.add("o.account_id = ?", f.Account)
+	}
+	if f.Ref != "" {
+		c.add("o.external_ref = ?", f.Ref)
+	}
+	if f.State != "" {
+		if !slices.Contains(order.States(), order.State(f.State)) {
+			return nil, fmt.Errorf("there is no state %q", f.State)
+		}
+		c.add("o.state = '" + f.State + "'") // written out, since orders_unpaid leaves out what most orders are
+	}
+	if f.Flag != "" {
+		c.add("? = ANY(o.flags) AND o.flags <> '{}'", f.Flag)
+	}
+	if f.Stubs {
+		c.add(`NOT o.registered AND o.total IS NULL AND EXISTS (
+			SELECT FROM payments p WHERE p.account_id = o.account_id AND p.order_id = o.id)`)
+	}
+	if f.Older > 0 {
+		c.add("o.created_at <= now() - ?::interval", f.Older)
+	}
+	// Orders are listed by their ids, which are by age: the bounds on ids are what an index can use.
+	if !f.CreatedFrom.IsZero() {
+		c.add("o.created_at >= ? AND o.id >= ?", f.CreatedFrom, firstID(f.CreatedFrom.Add(-idSlack)))
+	}
+	if !f.CreatedUntil.IsZero() {
+		c.add("o.created_at < ? AND o.id < ?", f.CreatedUntil, firstID(f.CreatedUntil.Add(idSlack)))
+	}
+	if f.Before != uuid.Nil {
+		c.add("o.id < ?", f.Before)
+	}
+	return c, nil
+}
+
+// firstID is the least UUIDv7 that could have been made at t.
+func firstID(t time.Time) uuid.UUID {
+	var id uuid.UUID
+	ms := uint64(min(max(t.UnixMilli(), 0), 1<<48-1))
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	return id
 }
 
 // ListOrders returns orders, newest first, and the cursor of the next page (zero: there is none).
 func (s *Store) ListOrders(ctx context.Context, f OrderFilter) ([]Order, uuid.UUID, error) {
 	limit := pageSize(f.Limit)
-	rows, _ := s.pool.Query(ctx, `
-		SELECT `+orderRecord+` FROM orders o
-		WHERE ($1 = '' OR o.account_id = $1) AND ($2 = '' OR o.state = $2) AND ($3 = '' OR $3 = ANY(o.flags))
-			AND (NOT $4 OR NOT o.registered AND o.total IS NULL AND EXISTS (
-				SELECT FROM payments p WHERE p.account_id = o.account_id AND p.order_id = o.id))
-			AND o.created_at <= now() - $5::interval
-			AND ($6::uuid IS NULL OR o.id < $6)
-		ORDER BY o.id DESC LIMIT $7`, f.Account, f.State, f.Flag, f.Stubs, f.Older, pgUUID(f.Before), limit+1)
+	c, err := f.conditions()
+	if err != nil {
+		return nil, uuid.Nil, fmt.Errorf("list orders: %w", err)
+	}
+	rows, _ := s.pool.Query(ctx, `SELECT `+orderRecord+` FROM orders o`+c.where()+` ORDER BY o.id DESC LIMIT `+c.arg(limit+1), c.args...)
 	orders, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Order])
 	if err != nil {
 		return nil, uuid.Nil, fmt.Errorf("list orders: %w", err)
@@ -58,18 +113,56 @@ type EventCursor struct {
 	Source, ID string
 }
 
+func (f EventFilter) conditions() (*conditions, error) {
+	c := &conditions{}
+	if f.Account != "" {
+		c.add("e.account_id = ?", f.Account)
+	}
+	if f.Source != "" {
+		c.add("e.source_id = ?", f.Source)
+	}
+	if f.Outcome != "" {
+		if !knownOutcome(f.Outcome) {
+			return nil, fmt.Errorf("there is no outcome %q", f.Outcome)
+		}
+		c.add("e.outcome = '" + string(f.Outcome) + "'")
+	}
+	if f.Reason != "" {
+		c.add("(e.reason = ? OR split_part(e.reason, ':', 1) = ?)", f.Reason, f.Reason)
+	}
+	if f.Type != "" {
+		c.add("e.type = ?", f.Type)
+	}
+	if !f.Since.IsZero() {
+		c.add("e.received_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		c.add("e.received_at < ?", f.Until)
+	}
+	if !f.Before.At.IsZero() {
+		// The first is what an index on the time can use.
+		c.add("e.received_at <= ? AND (e.received_at, e.source_id, e.event_id) < (?, ?, ?)", f.Before.At, f.Before.At, f.Before.Source, f.Before.ID)
+	}
+	return c, nil
+}
+
+func knownOutcome(o Outcome) bool {
+	switch o {
+	case Applied, NoChange, Waiting, Ignored, Flagged, Quarantined:
+		return true
+	}
+	return false
+}
+
 // ListEvents returns events, the last received first, and the cursor of the next page (zero: there is none).
 func (s *Store) ListEvents(ctx context.Context, f EventFilter) ([]StoredEvent, EventCursor, error) {
 	limit := pageSize(f.Limit)
-	rows, _ := s.pool.Query(ctx, `
-		SELECT `+eventRecord+` FROM processed_events e
-		WHERE ($1 = '' OR e.account_id = $1) AND ($2 = '' OR e.source_id = $2) AND ($3 = '' OR e.outcome = $3)
-			AND ($4 = '' OR e.reason = $4 OR split_part(e.reason, ':', 1) = $4) AND ($5 = '' OR e.type = $5)
-			AND ($6::timestamptz IS NULL OR e.received_at >= $6) AND ($7::timestamptz IS NULL OR e.received_at < $7)
-			AND ($8::timestamptz IS NULL OR (e.received_at, e.source_id, e.event_id) < ($8, $9, $10))
-		ORDER BY e.received_at DESC, e.source_id DESC, e.event_id DESC LIMIT $11`,
-		f.Account, f.Source, string(f.Outcome), f.Reason, f.Type, nullTime(f.Since), nullTime(f.Until),
-		nullTime(f.Before.At), f.Before.Source, f.Before.ID, limit+1)
+	c, err := f.conditions()
+	if err != nil {
+		return nil, EventCursor{}, fmt.Errorf("list events: %w", err)
+	}
+	rows, _ := s.pool.Query(ctx, `SELECT `+eventRecord+` FROM processed_events e`+c.where()+`
+		ORDER BY e.received_at DESC, e.source_id DESC, e.event_id DESC LIMIT `+c.arg(limit+1), c.args...)
 	events, err := pgx.CollectRows(rows, scanStoredEvent)
 	if err != nil {
 		return nil, EventCursor{}, fmt.Errorf("list events: %w", err)
@@ -79,6 +172,25 @@ func (s *Store) ListEvents(ctx context.Context, f EventFilter) ([]StoredEvent, E
 		return events[:limit], EventCursor{last.ReceivedAt, last.Source, last.ID}, nil
 	}
 	return events, EventCursor{}, nil
+}
+
+// EventsByID returns the events of an account that have exactly this id, one per source that uses it; none: no error.
+// Unlike [Store.FindEvents] it looks nowhere else, and is quick however many events there are.
+func (s *Store) EventsByID(ctx context.Context, account, id string) ([]StoredEvent, error) {
+	rows, _ := s.pool.Query(ctx, `
+		WITH RECURSIVE sources(id) AS (
+			(SELECT e.source_id FROM processed_events e WHERE e.account_id = $1 ORDER BY e.source_id LIMIT 1)
+			UNION ALL
+			SELECT n.source_id FROM sources s CROSS JOIN LATERAL (
+				SELECT e.source_id FROM processed_events e WHERE e.account_id = $1 AND e.source_id > s.id ORDER BY e.source_id LIMIT 1) n)
+		SELECT `+eventRecord+`
+		FROM sources s JOIN processed_events e ON e.account_id = $1 AND e.source_id = s.id AND e.event_id = $2
+		ORDER BY e.source_id`, account, id)
+	events, err := pgx.CollectRows(rows, scanStoredEvent)
+	if err != nil {
+		return nil, fmt.Errorf("find event %q: %w", id, err)
+	}
+	return events, nil
 }
 
 // StoredPayload is what a gateway sent: raw body and allow-listed headers.
