@@ -75,26 +75,22 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	out := reevaluation{
-		Applied: c.Apply, Orders: []store.OrderChange{}, Events: []store.EventChange{}, Entered: []store.EnteredEvent{}, Skipped: []store.SkippedEvent{},
-	}
-	err = st.Reevaluate(ctx, store.ReevaluateOptions{
-		Filter: filter, Read: reevaluate.Reader{Config: cfg}.Read, Same: reevaluate.Same, Apply: c.Apply, Limit: c.Limit,
+	read := 0
+	all, err := reevaluate.Reader{Config: cfg}.Run(ctx, st, reevaluate.Work{
+		Filter: filter, Apply: c.Apply, Limit: c.Limit,
 		Each: func(r store.Reevaluated) error {
-			out.Read += r.Read
-			out.Orders, out.Events = append(out.Orders, r.Orders...), append(out.Events, r.Events...)
-			out.Entered, out.Skipped = append(out.Entered, r.Entered...), append(out.Skipped, r.Skipped...)
+			read += r.Read
 			if !c.JSON {
 				progress.clear()
 				e.showReevaluated(r)
 			}
-			progress.show(out.Read, max(total, out.Read), "events")
-			if c.Apply {
-				return announce(ctx, cfg, st, r)
-			}
-			return ctx.Err()
+			progress.show(read, max(total, read), "events")
+			return nil
 		},
 	})
+	out := reevaluation{
+		Applied: c.Apply, Read: all.Read, Orders: orEmpty(all.Orders), Events: orEmpty(all.Events), Entered: orEmpty(all.Entered), Skipped: orEmpty(all.Skipped),
+	}
 	progress.clear()
 	if c.JSON {
 		err = errors.Join(err, e.printJSON(out))
@@ -107,29 +103,12 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
-// announce has the gateways asked about what events only name today.
-func announce(ctx context.Context, cfg *config.Config, st *store.Store, r store.Reevaluated) error {
-	lists := map[store.SourceKey][]store.Announcement{}
-	add := func(account, source, object string) {
-		if object != "" {
-			k := store.SourceKey{Account: account, ID: source}
-			lists[k] = append(lists[k], store.Announcement{
-				Account: account, Source: source, Gateway: cfg.Accounts[account].Sources[source].Gateway, Object: object,
-			})
-		}
+// orEmpty is a list that is [] in JSON.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	for _, ev := range r.Events {
-		add(ev.Account, ev.Source, ev.After.Fetch)
-	}
-	for _, ev := range r.Entered {
-		add(ev.Account, ev.Source, ev.Fetch)
-	}
-	for _, list := range lists {
-		if _, err := st.Announce(ctx, list); err != nil {
-			return err
-		}
-	}
-	return nil
+	return list
 }
 
 func (c eventsReevaluateCmd) where(e *env) (reevaluate.Where, error) {
