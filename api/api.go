@@ -24,13 +24,32 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/store"
 )
 
-// Orders reads orders. A *[store.Store] is one.
-type Orders interface {
+// Store is what the API reads and writes. A *[store.Store] is one. Every method sees the rows of the account alone that it is
+// asked about.
+type Store interface {
+	// InTx runs a unit of work that is not part of another, see [API.unit]; Clock, Command and OrderTx belong to one.
+	InTx(ctx context.Context, f func(store.Tx) error) error
+	Clock(ctx context.Context, tx store.Tx) (time.Time, error)
+	Command(ctx context.Context, tx store.Tx, e store.Event, cond store.Condition) (store.Result, error)
+	OrderTx(ctx context.Context, tx store.Tx, account string, id uuid.UUID) (store.Order, error)
+
 	// GetOrder returns the order of that id of the account, or an error that is [store.ErrNotFound].
 	GetOrder(ctx context.Context, account string, id uuid.UUID) (store.Order, error)
+	ListOrders(ctx context.Context, f store.OrderFilter) ([]store.Order, uuid.UUID, error)
+	Timeline(ctx context.Context, account string, id uuid.UUID) (store.Timeline, error)
+
+	ListEvents(ctx context.Context, f store.EventFilter) ([]store.StoredEvent, store.EventCursor, error)
+	EventsByID(ctx context.Context, account, id string) ([]store.StoredEvent, error)
+	ReplacedMeanings(ctx context.Context, key store.EventKey) ([]store.ReplacedMeaning, error)
+	Payload(ctx context.Context, key store.EventKey) (store.StoredPayload, error)
+
+	Effects(ctx context.Context, f store.EffectFilter, after *store.Effect, limit int) ([]store.Effect, error)
+	CountEffects(ctx context.Context, f store.EffectFilter) (int, error)
+	RetryEffects(ctx context.Context, f store.EffectFilter, each func(store.Effect, store.RetryOutcome)) error
 }
 
 // Options are optional settings of an [API]. The zero value is ready to use.
@@ -50,11 +69,18 @@ type Options struct {
 	// Burst is how many of them may come at once. Default 200.
 	Burst int
 
-	// Protector keeps the promise of the Idempotency-Key header. Default: there is none, and a request with the header is
-	// answered 503 rather than taken without it.
-	Protector Protector
+	// Idempotency keeps the promise of the Idempotency-Key header; its Scope is [Scope]. Default: there is none, and a request
+	// with the header is answered 503 rather than taken without it.
+	Idempotency *idempotency.Middleware
 
-	// Now reports the current time, for rates and durations. Default time.Now.
+	// Policy is how an account's requests are protected. Default: [idempotency.Strict], and the header may be missing.
+	Policy func(account string) idempotency.Policy
+
+	// Replay reads an event of a gateway again with the mapping and the options of today, and says what came of it; without
+	// apply, what would. Default: events are not read again.
+	Replay func(ctx context.Context, key store.EventKey, apply bool) (store.Reevaluated, error)
+
+	// Now reports the current time, for rates and durations: events have the database's. Default time.Now.
 	Now func() time.Time
 
 	// Logger receives one line per request. Default: discard.
@@ -80,6 +106,13 @@ func (o Options) withDefaults() Options {
 	if o.Burst == 0 {
 		o.Burst = 200
 	}
+	if o.Policy == nil {
+		o.Policy = func(string) idempotency.Policy {
+			p := idempotency.Strict()
+			p.Require = false
+			return p
+		}
+	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the edge where the real clock enters
 	}
@@ -91,30 +124,31 @@ func (o Options) withDefaults() Options {
 
 // API serves /v1; its own description is at /v1/openapi.json. It is safe for concurrent use.
 type API struct {
-	commands Commands
-	orders   Orders
-	keys     KeysFunc
-	opts     Options
-	router   chi.Router
-	huma     huma.API
-	schemas  *schemas
-	buckets  *buckets
-	metrics  *metrics
-	wrong    []error // what is wrong with endpoints
+	store   Store
+	keys    KeysFunc
+	opts    Options
+	router  chi.Router
+	huma    huma.API
+	schemas *schemas
+	buckets *buckets
+	metrics *metrics
+	wrong   []error // what is wrong with endpoints
 }
 
-// New returns an API whose callers are known by keys. The first three are required. It fails on a negative option, if
+// New returns an API whose callers are known by keys. The first two are required. It fails on a negative option, if
 // Options.Registerer already has metrics of these names, or if an endpoint is not declared as it must be.
-func New(commands Commands, orders Orders, keys KeysFunc, opts Options) (*API, error) {
-	return newAPI(commands, orders, keys, opts, groups...)
+func New(st Store, keys KeysFunc, opts Options) (*API, error) {
+	return newAPI(st, keys, opts, endpoints...)
 }
 
-// groups add the endpoints.
-var groups = []func(*API){(*API).registerEndpoint, (*API).orderEndpoints}
+// endpoints are the groups of all there are.
+var endpoints = []func(*API){
+	(*API).orderEndpoints, (*API).orderListEndpoints, (*API).timelineEndpoints, (*API).eventEndpoints, (*API).replayEndpoints, (*API).effectEndpoints,
+}
 
-func newAPI(commands Commands, orders Orders, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {
-	if commands == nil || orders == nil || keys == nil {
-		return nil, errors.New("api: nil Commands, Orders or KeysFunc")
+func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {
+	if st == nil || keys == nil {
+		return nil, errors.New("api: nil Store or KeysFunc")
 	}
 	for name, v := range map[string]int64{
 		"MaxBody": opts.MaxBody, "Timeout": int64(opts.Timeout), "RetryAfter": int64(opts.RetryAfter),
@@ -124,7 +158,7 @@ func newAPI(commands Commands, orders Orders, keys KeysFunc, opts Options, group
 			return nil, fmt.Errorf("api: Options.%s is negative; it must be 0 (default) or more", name)
 		}
 	}
-	a := &API{commands: commands, orders: orders, keys: keys, opts: opts.withDefaults(), router: chi.NewRouter(), metrics: newMetrics()}
+	a := &API{store: st, keys: keys, opts: opts.withDefaults(), router: chi.NewRouter(), metrics: newMetrics()}
 	a.buckets = newBuckets(a.opts.Rate, a.opts.Burst)
 	a.newDocument()
 	for _, add := range groups {
@@ -141,6 +175,9 @@ func newAPI(commands Commands, orders Orders, keys KeysFunc, opts Options, group
 		p.allow = a.allowed(r)
 		a.fail(w, r, p)
 	}))
+	if a.opts.Idempotency != nil {
+		a.wrong = append(a.wrong, idempotency.Audit(a.router))
+	}
 	if err := errors.Join(a.wrong...); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
@@ -149,9 +186,6 @@ func newAPI(commands Commands, orders Orders, keys KeysFunc, opts Options, group
 	}
 	return a, nil
 }
-
-// Routes are the API's, for those who check what they declare ([idempotency.Audit]).
-func (a *API) Routes() chi.Routes { return a.router }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }

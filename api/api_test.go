@@ -85,14 +85,14 @@ func TestRepeat(t *testing.T) {
 func TestStub(t *testing.T) {
 	t.Parallel()
 	b := setup(t, api.Options{})
-	b.shop.orders["a/ord_1"] = &store.Order{ID: uuid.New(), Ref: "ord_1", State: order.StatePending, Flags: []string{"unregistered"}, Version: 3}
+	b.shop.orders["a/ord_1"] = &store.Order{ID: uuid.New(), Ref: "ord_1", State: order.StatePending, Told: order.ToldNothing, Flags: []string{"unregistered"}, Version: 3}
 	w := b.post(keyA, ordinary)
 	require.Equal(t, http.StatusCreated, w.Code)
 	require.Equal(t, `"4"`, w.Header().Get("ETag"))
 	require.Equal(t, true, data(t, w)["registered"])
 
 	amount, currency := int64(7000), "EUR"
-	b.shop.orders["a/ord_2"] = &store.Order{ID: uuid.New(), Ref: "ord_2", State: order.StatePaid, Total: &amount, Currency: &currency}
+	b.shop.orders["a/ord_2"] = &store.Order{ID: uuid.New(), Ref: "ord_2", State: order.StatePaid, Told: order.ToldNothing, Total: &amount, Currency: &currency}
 	w = b.post(keyA, strings.Replace(ordinary, "ord_1", "ord_2", 1))
 	require.Equal(t, http.StatusOK, w.Code, "a gateway's amount had made it, with another total")
 	require.EqualValues(t, 5000, data(t, w)["amount"], "the registered total wins")
@@ -185,9 +185,9 @@ func TestKeysAreSwapped(t *testing.T) {
 	t.Parallel()
 	live := keys()
 	s := &shop{orders: map[string]*store.Order{}}
-	a, err := api.New(s, s, func() []api.Key { return live }, api.Options{})
+	a, err := api.New(s, func() []api.Key { return live }, api.Options{})
 	require.NoError(t, err)
-	b := &bench{API: a, shop: s}
+	b := &bench{t: t, API: a, shop: s}
 	require.Equal(t, http.StatusCreated, b.post(keyA, ordinary).Code)
 	live = nil
 	require.Equal(t, http.StatusUnauthorized, b.post(keyA, ordinary).Code)
@@ -229,7 +229,7 @@ func TestTransport(t *testing.T) {
 
 	w = b.do(http.MethodPut, "/v1/orders", keyA, "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
-	require.Equal(t, "POST", w.Header().Get("Allow"))
+	require.Equal(t, "GET, HEAD, POST", w.Header().Get("Allow"))
 	require.Equal(t, api.CodeMethodNotAllowed, problemOf(t, w).Code)
 	for _, method := range []string{http.MethodDelete, http.MethodOptions, http.MethodPost} {
 		w := b.do(method, "/v1/orders/x", keyA, "")
@@ -283,9 +283,9 @@ func TestHangingUpDoesNotUndo(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	s := &shop{orders: map[string]*store.Order{}}
 	var seen error
-	a, err := api.New(hasty{s, func(in context.Context) { hangUp(); seen = in.Err() }}, s, keys, api.Options{})
+	a, err := api.New(hasty{s, func(in context.Context) { hangUp(); seen = in.Err() }}, keys, api.Options{})
 	require.NoError(t, err)
-	b := &bench{API: a, shop: s}
+	b := &bench{t: t, API: a, shop: s}
 	w := b.post(keyA, ordinary, func(r *http.Request) { *r = *r.WithContext(ctx) })
 	require.NoError(t, seen)
 	require.Equal(t, http.StatusCreated, w.Code)
@@ -294,7 +294,7 @@ func TestHangingUpDoesNotUndo(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	b := setup(t, api.Options{})
-	a, err := api.New(hasty{b.shop, func(context.Context) { panic("CANARY") }}, b.shop, keys,
+	a, err := api.New(hasty{b.shop, func(context.Context) { panic("CANARY") }}, keys,
 		api.Options{Logger: slog.New(slog.NewJSONHandler(b.log, nil))})
 	require.NoError(t, err)
 	b.API = a
@@ -353,12 +353,10 @@ paidonce_api_requests_total{route="/v1/orders/{id}",status="404"} 50
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	s := &shop{}
-	_, err := api.New(nil, s, keys, api.Options{})
+	_, err := api.New(nil, keys, api.Options{})
 	require.Error(t, err)
-	_, err = api.New(s, nil, keys, api.Options{})
+	_, err = api.New(s, nil, api.Options{})
 	require.Error(t, err)
-	_, err = api.New(s, s, nil, api.Options{})
-	require.Error(t, err)
-	_, err = api.New(s, s, keys, api.Options{MaxBody: -1})
+	_, err = api.New(s, keys, api.Options{MaxBody: -1})
 	require.ErrorContains(t, err, "Options.MaxBody")
 }

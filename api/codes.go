@@ -33,34 +33,20 @@ const (
 
 // The codes of some endpoints.
 const (
-	CodeOrderNotFound        Code = "order_not_found"
-	CodePreconditionRequired Code = "precondition_required"
-	CodeVersionMismatch      Code = "version_mismatch"
-	CodeUnregistered         Code = "unregistered"
-	CodeCaptured             Code = "captured"
-	CodeMoneyKept            Code = "money_kept"
+	CodeInvalidCursor      Code = "invalid_cursor"
+	CodeOrderNotFound      Code = "order_not_found"
+	CodeEventNotFound      Code = "event_not_found"
+	CodeEventAmbiguous     Code = "event_ambiguous"
+	CodeEventNotReplayable Code = "event_not_replayable"
+	CodeEffectNotFound     Code = "effect_not_found"
+	CodeEffectNotRetryable Code = "effect_not_retryable"
 )
 
-// The codes of requests with an Idempotency-Key, and of those that should have one. Package idempotency answers them.
-const (
-	CodeKeyMissing          Code = idempotency.CodeKeyMissing
-	CodeKeyInvalid          Code = idempotency.CodeKeyInvalid
-	CodeKeyBodyInvalid      Code = idempotency.CodeBodyInvalid
-	CodeKeyBodyTooLarge     Code = idempotency.CodeBodyTooLarge
-	CodeKeyInProgress       Code = idempotency.CodeKeyInProgress
-	CodeKeyReused           Code = idempotency.CodeKeyReused
-	CodeKeyResultGone       Code = idempotency.CodeResultUnavailable
-	CodeKeyNotCommitted     Code = idempotency.CodeFailed
-	CodeKeyUnavailable      Code = idempotency.CodeUnavailable
-	CodeKeyDeadlineExceeded Code = idempotency.CodeDeadline
-	CodeKeyOutcomeUnknown   Code = idempotency.CodeOutcomeUnknown
-	CodeInternal            Code = idempotency.CodeMisconfigured
-)
-
-// keyCodes are the errors of every protected endpoint.
+// The codes of the Idempotency-Key header, which package idempotency answers.
 var keyCodes = []Code{
-	CodeKeyMissing, CodeKeyInvalid, CodeKeyBodyInvalid, CodeKeyBodyTooLarge, CodeKeyInProgress, CodeKeyReused, CodeKeyResultGone,
-	CodeKeyNotCommitted, CodeKeyUnavailable, CodeKeyDeadlineExceeded, CodeKeyOutcomeUnknown, CodeInternal,
+	idempotency.CodeKeyMissing, idempotency.CodeKeyInvalid, idempotency.CodeBodyInvalid, idempotency.CodeKeyInProgress,
+	idempotency.CodeResultUnavailable, idempotency.CodeBodyTooLarge, idempotency.CodeKeyReused, idempotency.CodeFailed,
+	idempotency.CodeUnavailable, idempotency.CodeDeadline, idempotency.CodeOutcomeUnknown,
 }
 
 type meaning struct {
@@ -84,25 +70,25 @@ var meanings = map[Code]meaning{
 	CodeInvalidJSON:          {http.StatusBadRequest, "The body is not one JSON value."},
 	CodeInvalidBody:          {http.StatusUnprocessableEntity, "The body is JSON and not what the endpoint takes; errors says where."},
 
-	CodeOrderNotFound:        {http.StatusNotFound, "The account has no such order."},
-	CodePreconditionRequired: {http.StatusPreconditionRequired, "If-Match is missing: say which version of the order the change is meant for."},
-	CodeVersionMismatch:      {http.StatusPreconditionFailed, "The order is at another version than If-Match names; ETag says at which."},
-	CodeUnregistered:         {http.StatusConflict, "Nobody has registered the order yet: only a webhook has named it."},
-	CodeCaptured:             {http.StatusConflict, "Money was captured for the order once, so its total and currency stay."},
-	CodeMoneyKept:            {http.StatusConflict, "Money is kept for the order; it must go back first."},
+	CodeInvalidCursor:      {http.StatusBadRequest, "The cursor is none of this list."},
+	CodeOrderNotFound:      {http.StatusNotFound, "The account has no such order."},
+	CodeEventNotFound:      {http.StatusNotFound, "The account has no such event."},
+	CodeEventAmbiguous:     {http.StatusConflict, "Several sources of the account have an event of that id; say which with source."},
+	CodeEventNotReplayable: {http.StatusConflict, "The event was not read from a gateway's bytes, or this server does not read events again."},
+	CodeEffectNotFound:     {http.StatusNotFound, "The account has no such effect."},
+	CodeEffectNotRetryable: {http.StatusConflict, "The effect is being called, or is over."},
 
-	CodeKeyMissing:          {http.StatusBadRequest, "The account asks for an Idempotency-Key, and there is none."},
-	CodeKeyInvalid:          {http.StatusBadRequest, "The Idempotency-Key is not 1 to 255 characters of printable ASCII, or stands there twice."},
-	CodeKeyBodyInvalid:      {http.StatusBadRequest, "The body cannot be compared with another, so it cannot be repeated; nothing was recorded."},
-	CodeKeyBodyTooLarge:     {http.StatusRequestEntityTooLarge, "With an Idempotency-Key the body may not be that large in the account's profile."},
-	CodeKeyInProgress:       {http.StatusConflict, "A request with this key is being executed; send it again with the same key after Retry-After."},
-	CodeKeyReused:           {http.StatusUnprocessableEntity, "The key stands for another request; differs_at says where the body differs. Take a new key for a new request."},
-	CodeKeyResultGone:       {http.StatusConflict, "The request was done, and its answer was not kept; resource says what it was about."},
-	CodeKeyNotCommitted:     {http.StatusServiceUnavailable, "The request was not committed, and nothing of it was kept; send it again with the same key."},
-	CodeKeyUnavailable:      {http.StatusServiceUnavailable, "The key cannot be looked up now, and nothing was done; send it again with the same key."},
-	CodeKeyDeadlineExceeded: {http.StatusServiceUnavailable, "The request took too long, and nothing of it was kept; send it again with the same key."},
-	CodeInternal:            {http.StatusInternalServerError, "The program is at fault, and nothing was done."},
-	CodeKeyOutcomeUnknown:   {http.StatusServiceUnavailable, "Whether the request was done is not known yet; the same key will tell, and does nothing twice."},
+	idempotency.CodeKeyMissing:        {http.StatusBadRequest, "The account requires an Idempotency-Key here, and there is none."},
+	idempotency.CodeKeyInvalid:        {http.StatusBadRequest, "The Idempotency-Key is none."},
+	idempotency.CodeBodyInvalid:       {http.StatusBadRequest, "The body cannot be compared with another, so that no key can stand for it; errors says where."},
+	idempotency.CodeKeyInProgress:     {http.StatusConflict, "A request with this key is being executed; send it again after Retry-After, with the same key."},
+	idempotency.CodeResultUnavailable: {http.StatusConflict, "The request was done, and its answer was not kept; resource says what it made."},
+	idempotency.CodeBodyTooLarge:      {http.StatusRequestEntityTooLarge, "With an Idempotency-Key, a body is at most so large."},
+	idempotency.CodeKeyReused:         {http.StatusUnprocessableEntity, "The key stands for another request; differs_at says where that differs from this one."},
+	idempotency.CodeFailed:            {http.StatusServiceUnavailable, "The request was done and could not be committed, so it is not done (500: it will not be, as it is)."},
+	idempotency.CodeUnavailable:       {http.StatusServiceUnavailable, "Keys cannot be read now, and nothing was done; send it again, with the same key."},
+	idempotency.CodeDeadline:          {http.StatusServiceUnavailable, "The request took too long, and was undone; send it again, with the same key."},
+	idempotency.CodeOutcomeUnknown:    {http.StatusServiceUnavailable, "Nobody knows whether it was committed: the same key tells, and does nothing twice."},
 }
 
 // Status is the HTTP status that a code comes with. An unknown code has 503: it is a fault of ours.

@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
+
+	"github.com/paidonce/paidonce/idempotency"
 )
 
 // endpoint is everything about a route that is not its code: who may call it, what a second call does, what it may
@@ -111,14 +113,13 @@ func (ad adapter) Handle(op *huma.Operation, do func(huma.Context)) {
 func (a *API) run(op *huma.Operation, ck *check, do func(huma.Context)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
-		c.code, c.order, c.note, c.err, c.failure, c.stack = "", "", "", nil, nil, "" // of a run that another transaction was in the way of
+		c.begin()
 		var x *exchange
 		err := caught(c, func() error {
 			if err := ck.request(r, c); err != nil {
 				return err
 			}
-			// What was asked for is finished though the caller hangs up: its next try finds it done.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), a.opts.Timeout)
+			ctx, cancel := a.handling(r.Context())
 			defer cancel()
 			x = &exchange{humaContext: humachi.NewContext(op, r.WithContext(ctx), w), body: c.body, header: http.Header{}}
 			do(x)
@@ -132,8 +133,18 @@ func (a *API) run(op *huma.Operation, ck *check, do func(huma.Context)) http.Han
 		})
 		if err != nil {
 			a.fail(w, r, err)
+			idempotency.Fail(r.Context(), c.err)
 			return
 		}
 		x.flush(w)
 	}
+}
+
+// handling is the context of a handler. What was asked for is finished though the caller hangs up: its next try finds it
+// done. Under an Idempotency-Key that is settled already.
+func (a *API) handling(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := idempotency.Tx(ctx); !ok {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithTimeout(ctx, a.opts.Timeout)
 }

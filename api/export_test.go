@@ -3,15 +3,14 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 )
 
 // NewWithRoute makes an API with one more route, POST /v1/tries, that declares the policy named, or none at all.
-func NewWithRoute(commands Commands, orders Orders, keys KeysFunc, opts Options, declared string, do func(context.Context) error) (*API, error) {
+func NewWithRoute(st Store, keys KeysFunc, opts Options, declared string, do func(context.Context) error) (*API, error) {
 	type tryIn struct {
 		Body dataOf[newOrderDoc]
 	}
-	return newAPI(commands, orders, keys, opts, append(slices.Clone(groups), func(a *API) {
+	return newAPI(st, keys, opts, (*API).orderEndpoints, func(a *API) {
 		e := endpoint{ID: "try", Method: http.MethodPost, Path: "/v1/tries", Tag: tagOrders, Role: roleWrite, Summary: "Try"}
 		switch declared {
 		case "protected":
@@ -25,7 +24,7 @@ func NewWithRoute(commands Commands, orders Orders, keys KeysFunc, opts Options,
 			}
 			return &struct{ Body dataOf[string] }{dataOf[string]{"done"}}, nil
 		})
-	})...)
+	})
 }
 
 // MaxBuckets is how many accounts' buckets are remembered.

@@ -41,9 +41,10 @@ func keys() []api.Key {
 	}
 }
 
-// shop carries commands out and shows orders, in memory and without transactions: it registers a reference once per
-// account, as the store does. What needs more than that is tested on the real one.
+// shop is a store in memory: it registers a reference once per account, as the store does.
 type shop struct {
+	api.Store // nil: of it, an order is all that there is
+
 	mu     sync.Mutex
 	fail   error // of the next command
 	lost   error // of the next read
@@ -51,9 +52,9 @@ type shop struct {
 	orders map[string]*store.Order // by account and reference
 }
 
-func (s *shop) InTx(_ context.Context, f func(store.Tx) error) error { return f(nil) }
+func (*shop) InTx(_ context.Context, f func(store.Tx) error) error { return f(nil) }
 
-func (s *shop) Clock(context.Context, store.Tx) (time.Time, error) { return now, nil }
+func (*shop) Clock(context.Context, store.Tx) (time.Time, error) { return now, nil }
 
 func (s *shop) Command(_ context.Context, _ store.Tx, e store.Event, _ store.Condition) (store.Result, error) {
 	s.mu.Lock()
@@ -75,20 +76,16 @@ func (s *shop) Command(_ context.Context, _ store.Tx, e store.Event, _ store.Con
 	if o.Total != nil && *o.Total != reg.Minor {
 		o.Flags = append(o.Flags, "total_differs")
 	}
-	o.Registered, o.Total, o.Currency, o.ExpiresAt = true, &reg.Minor, &reg.Currency, e.Command.ExpiresAt
+	o.Registered, o.Total, o.Currency = true, &reg.Minor, &reg.Currency
 	if ok {
 		o.Version++
 	}
-	o.Details = e.Command.Details
+	o.Details, o.ExpiresAt = e.Command.Details, e.Command.ExpiresAt
 	return store.Result{Outcome: store.Applied, Order: o.ID, After: o.Version, NewOrder: !ok}, nil
 }
 
 func (s *shop) OrderTx(ctx context.Context, _ store.Tx, account string, id uuid.UUID) (store.Order, error) {
 	return s.GetOrder(ctx, account, id)
-}
-
-func (*shop) PaymentsNamed(context.Context, store.Tx, string, []string, string) ([]store.PaymentID, error) {
-	return nil, nil
 }
 
 func (s *shop) GetOrder(_ context.Context, account string, id uuid.UUID) (store.Order, error) {
@@ -108,6 +105,7 @@ func (s *shop) GetOrder(_ context.Context, account string, id uuid.UUID) (store.
 
 type bench struct {
 	*api.API
+	t    testing.TB
 	shop *shop
 	log  *bytes.Buffer
 	reg  *prometheus.Registry
@@ -115,11 +113,11 @@ type bench struct {
 
 func setup(t testing.TB, opts api.Options) *bench {
 	t.Helper()
-	b := &bench{shop: &shop{orders: map[string]*store.Order{}}, log: &bytes.Buffer{}, reg: prometheus.NewRegistry()}
+	b := &bench{t: t, shop: &shop{orders: map[string]*store.Order{}}, log: &bytes.Buffer{}, reg: prometheus.NewRegistry()}
 	opts.Now = func() time.Time { return now }
 	opts.Logger = slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts.Registerer = b.reg
-	a, err := api.New(b.shop, b.shop, keys, opts)
+	a, err := api.New(b.shop, keys, opts)
 	require.NoError(t, err)
 	b.API = a
 	return b
@@ -136,6 +134,7 @@ func (b *bench) do(method, path, key, body string, change ...func(*http.Request)
 	}
 	w := httptest.NewRecorder()
 	b.ServeHTTP(w, r)
+	checkAnswer(b.t, r, w)
 	return w
 }
 

@@ -1,76 +1,121 @@
 package api_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/api"
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/store"
 )
 
-// protector notes who came as far as the middleware of idempotency, and whether its body had been read by then.
-type protector struct {
-	mu       sync.Mutex
-	declared []string
-	came     []string
-}
-
-func (p *protector) Protect(declared string) func(http.Handler) http.Handler {
-	return p.middleware("protect " + declared)
-}
-
-func (p *protector) Exempt(reason string) func(http.Handler) http.Handler {
-	return p.middleware("exempt " + reason)
-}
-
-func (p *protector) middleware(declared string) func(http.Handler) http.Handler {
-	p.declared = append(p.declared, declared)
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			p.mu.Lock()
-			p.came = append(p.came, fmt.Sprintf("%s: %d bytes, err %v", declared, len(body), err))
-			p.mu.Unlock()
-			r.Body = io.NopCloser(strings.NewReader(string(body)))
-			next.ServeHTTP(w, r)
-		})
-	}
-}
-
-// TestOrderOfMiddlewares: authenticate, rate limit, idempotency, handler. Who is stopped by one of them is not seen by
+// TestOrderOfMiddlewares: authenticate, rate limit, idempotency, handler. Who is stopped by one of them leaves no trace in
 // those behind it.
 func TestOrderOfMiddlewares(t *testing.T) {
 	t.Parallel()
-	p := &protector{}
-	b := setup(t, api.Options{Protector: p, Rate: 1, Burst: 2})
-
-	for range 3 { // more than the burst
-		require.Equal(t, http.StatusUnauthorized, b.post("nobody's", ordinary).Code)
-		require.Equal(t, http.StatusForbidden, b.post(readOnly, ordinary).Code)
+	b := onPostgres(t, api.Options{Rate: 1, Burst: 3})
+	key := func(k string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Idempotency-Key", k) }
 	}
-	require.Empty(t, p.came, "who is not known, or may not, comes no further")
+	kept := func() (states []string) {
+		rows, err := b.pool.Query(t.Context(), `SELECT idempotency_key || ' ' || status || ' ' || coalesce(response_code::text, '') FROM idempotency_keys ORDER BY 1`)
+		require.NoError(t, err)
+		states, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return states
+	}
 
-	require.Equal(t, http.StatusUnprocessableEntity, b.post(keyA, `{"data":{}}`).Code)
-	require.Equal(t, []string{"protect account: 11 bytes, err <nil>"}, p.came, "the handler judges the body, behind idempotency")
-	require.Equal(t, http.StatusCreated, b.post(keyA, ordinary).Code, "strangers have used up nothing of the account's share")
-	require.Len(t, p.came, 2)
+	for range 5 { // more than the burst
+		read := &counting{}
+		body := func(r *http.Request) { r.Body = read }
+		require.Equal(t, http.StatusUnauthorized, b.post("nobody's", ordinary, key("k0"), body).Code)
+		require.Equal(t, http.StatusForbidden, b.post(readOnly, ordinary, key("k0"), body).Code)
+		require.Zero(t, read.n)
+	}
+	require.Empty(t, kept(), "who is not known, or may not, comes no further")
+
+	require.Equal(t, http.StatusUnprocessableEntity, b.post(keyA, `{"data":{}}`, key("k1")).Code)
+	require.Equal(t, []string{"k1 COMPLETED 422"}, kept(), "the handler judges the body, behind idempotency")
+	first := b.post(keyA, ordinary, key("k2"))
+	require.Equal(t, http.StatusCreated, first.Code, "strangers have used up nothing of the account's share")
+	again := b.post(keyA, ordinary, key("k2"))
+	require.Equal(t, http.StatusCreated, again.Code, "replayed: without the key it would be 200")
+	require.Equal(t, "true", again.Header().Get("Idempotent-Replayed"))
+	require.Equal(t, first.Body.String(), again.Body.String())
+
 	read := &counting{}
-	w := b.post(keyA, ordinary, func(r *http.Request) { r.Body = read })
-	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	w := b.post(keyA, ordinary, key("k2"), func(r *http.Request) { r.Body = read })
+	require.Equal(t, http.StatusTooManyRequests, w.Code, "a replay counts too")
 	require.Equal(t, api.CodeRateLimited, problemOf(t, w).Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Zero(t, read.n)
-	require.Len(t, p.came, 2, "who is limited comes no further")
-	require.Equal(t, http.StatusCreated, b.post(keyB, ordinary).Code, "another account has its own share")
+	require.Equal(t, http.StatusTooManyRequests, b.post(keyA, ordinary, key("k3")).Code)
+	require.Len(t, kept(), 2, "who is limited comes no further")
+	require.Equal(t, http.StatusCreated, b.post(keyB, ordinary, key("k2")).Code, "another account has its own share, and its own keys")
+	require.Contains(t, b.log.String(), `"idempotency":"replayed"`)
+}
+
+// TestPolicyOfTheAccount: the account decides whether a key may be missing.
+func TestPolicyOfTheAccount(t *testing.T) {
+	t.Parallel()
+	b := onPostgres(t, api.Options{Policy: func(account string) idempotency.Policy {
+		p := idempotency.Relaxed()
+		p.Require = account == "a"
+		return p
+	}})
+	w := b.post(keyA, ordinary)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Equal(t, api.Code("idempotency_key_missing"), problemOf(t, w).Code)
+	require.Equal(t, http.StatusCreated, b.post(keyB, ordinary).Code)
+	require.Equal(t, http.StatusOK, b.do(http.MethodGet, "/v1/orders", keyA, "").Code, "a GET needs none")
+}
+
+// TestUnitOfWork: under a key, order and answer are committed together or not at all, and what Postgres refused for the
+// sake of another transaction is done again.
+func TestUnitOfWork(t *testing.T) {
+	t.Parallel()
+	b := onPostgres(t, api.Options{})
+	key := func(r *http.Request) { r.Header.Set("Idempotency-Key", "k1") }
+	orders := func() (n int) {
+		require.NoError(t, b.pool.QueryRow(t.Context(), `SELECT count(*) FROM orders`).Scan(&n))
+		return n
+	}
+	// The answer cannot be stored: no order either.
+	_, err := b.pool.Exec(t.Context(), `
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF NEW.status = 'COMPLETED' THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, b.post(keyA, ordinary, key).Code, 500)
+	require.Zero(t, orders())
+	// The order cannot be made: no answer that would be replayed.
+	_, err = b.pool.Exec(t.Context(), `
+		DROP TRIGGER refuse ON idempotency_keys;
+		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'secret'; END $$;
+		CREATE TRIGGER fail BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION fail()`)
+	require.NoError(t, err)
+	w := b.post(keyA, ordinary, key)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.NotContains(t, w.Body.String(), "secret")
+	// A deadlock is nobody's fault.
+	_, err = b.pool.Exec(t.Context(), `
+		CREATE SEQUENCE tries;
+		CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('tries') < 3 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40P01'; END IF; RETURN NEW; END $$`)
+	require.NoError(t, err)
+	w = b.post(keyA, ordinary, key)
+	require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
+	require.Equal(t, 1, orders())
+	_, err = b.pool.Exec(t.Context(), `ALTER SEQUENCE tries RESTART`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, b.post(keyB, ordinary).Code, "without a key too")
+	require.Equal(t, 2, orders())
 }
 
 // TestRateRefills: after what Retry-After says there is room again.
@@ -78,9 +123,9 @@ func TestRateRefills(t *testing.T) {
 	t.Parallel()
 	at := now
 	s := &shop{orders: map[string]*store.Order{}}
-	a, err := api.New(s, s, keys, api.Options{Rate: 2, Burst: 3, Now: func() time.Time { return at }})
+	a, err := api.New(s, keys, api.Options{Rate: 2, Burst: 3, Now: func() time.Time { return at }})
 	require.NoError(t, err)
-	b := &bench{API: a, shop: s}
+	b := &bench{t: t, API: a, shop: s}
 	codes := func(n int) (got []int) {
 		for range n {
 			got = append(got, b.do(http.MethodGet, "/v1/orders/x", keyA, "").Code)
@@ -102,9 +147,9 @@ func TestBucketsAreBounded(t *testing.T) {
 	one := func() []api.Key {
 		return []api.Key{{Account: account, SHA256: sha256.Sum256([]byte(keyA)), Read: true}}
 	}
-	a, err := api.New(s, s, one, api.Options{Rate: 1, Burst: 2, Now: func() time.Time { return now }})
+	a, err := api.New(s, one, api.Options{Rate: 1, Burst: 2, Now: func() time.Time { return now }})
 	require.NoError(t, err)
-	b := &bench{API: a, shop: s}
+	b := &bench{t: t, API: a, shop: s}
 	get := func() int { return b.do(http.MethodGet, "/v1/orders/x", keyA, "").Code }
 	require.Equal(t, []int{404, 404, 429}, []int{get(), get(), get()})
 	for i := range api.MaxBuckets + 10 {
@@ -120,18 +165,20 @@ func TestBucketsAreBounded(t *testing.T) {
 func TestUndeclaredRoute(t *testing.T) {
 	t.Parallel()
 	s := &shop{orders: map[string]*store.Order{}}
-	_, err := api.NewWithRoute(s, s, keys, api.Options{}, "", nil)
+	_, err := api.NewWithRoute(s, keys, api.Options{}, "", nil)
 	require.EqualError(t, err, "api: POST /v1/tries declares no idempotency policy, and no reason to be exempt")
-	for declared, want := range map[string]string{"protected": "protect account", "exempt": "exempt it changes nothing"} {
-		p := &protector{}
-		_, err = api.NewWithRoute(s, s, keys, api.Options{Protector: p}, declared, func(context.Context) error { return nil })
+	for _, declared := range []string{"protected", "exempt"} {
+		_, err = api.NewWithRoute(s, keys, api.Options{}, declared, nil)
 		require.NoError(t, err)
-		require.Equal(t, []string{"protect account", want}, p.declared)
 	}
+	// What package idempotency finds out by itself is an error too.
+	b := onPostgres(t, api.Options{})
+	_, err = api.NewWithRoute(s, keys, api.Options{Idempotency: b.once}, "protected", nil)
+	require.NoError(t, err)
 }
 
-// TestKeyWithoutProtector: what cannot be promised is not done.
-func TestKeyWithoutProtector(t *testing.T) {
+// TestKeyWithoutProtection: what cannot be promised is not done.
+func TestKeyWithoutProtection(t *testing.T) {
 	t.Parallel()
 	b := setup(t, api.Options{})
 	key := func(r *http.Request) { r.Header.Set("Idempotency-Key", "k1") }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/order"
+	"github.com/paidonce/paidonce/store"
 )
 
 // bearer is the name of the security scheme.
@@ -29,10 +29,6 @@ Amounts are integers of the currency's minor units. Times are RFC 3339.
 Every error is a problem document (RFC 9457) with a code for programs; codes keep their meaning for ever. What a request says
 that is not known here, in a member or a parameter, is refused and not ignored.
 
-POST and PATCH heed an Idempotency-Key: a request that is sent again with its key takes effect once, and is answered as it was at first. After
-a 503, a 409 ` + "`idempotency_key_in_progress`" + ` or a connection that broke, send the same request with the same key again. Without a key, do so only where the
-endpoint says that it is safe.
-
 Every request shows an API key: ` + "`Authorization: Bearer …`" + `. A key has roles, and none implies another: read (look), write (what a shop does),
 operate (what a person decides: link, dismiss, replay, retry).`
 
@@ -40,8 +36,11 @@ operate (what a person decides: link, dismiss, replay, retry).`
 func (a *API) newDocument() {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	for t, words := range map[reflect.Type]reflect.Type{
-		reflect.TypeFor[order.State](): reflect.TypeFor[stateWord](),
-		reflect.TypeFor[order.Told]():  reflect.TypeFor[toldWord](),
+		reflect.TypeFor[order.State]():       reflect.TypeFor[stateWord](),
+		reflect.TypeFor[order.Told]():        reflect.TypeFor[toldWord](),
+		reflect.TypeFor[order.Effect]():      reflect.TypeFor[effectWord](),
+		reflect.TypeFor[order.EffectState](): reflect.TypeFor[effectStateWord](),
+		reflect.TypeFor[store.Outcome]():     reflect.TypeFor[outcomeWord](),
 	} {
 		registry.RegisterTypeAlias(t, words)
 	}
@@ -63,6 +62,8 @@ func (a *API) newDocument() {
 			},
 			Tags: []*huma.Tag{
 				{Name: tagOrders, Description: "What is sold, and how it stands."},
+				{Name: tagEvents, Description: "What gateways have sent, and what it did."},
+				{Name: tagEffects, Description: "What your callback is called with."},
 			},
 		},
 		Formats: map[string]huma.Format{"application/json": {
@@ -112,46 +113,43 @@ func (a *API) document(op *huma.Operation, e *endpoint) {
 			op.RequestBody.Content["application/json"].Example = json.RawMessage(e.Request)
 		}
 	}
+	if e.Idempotency.protected {
+		documentKey(op)
+	}
 	byStatus := map[int][]Code{}
 	for _, c := range codesOf(op, e) {
 		byStatus[c.Status()] = append(byStatus[c.Status()], c)
-	}
-	if e.protected() {
-		// What the database refuses at COMMIT for a reason that will not pass.
-		byStatus[http.StatusInternalServerError] = append(byStatus[http.StatusInternalServerError], CodeKeyNotCommitted)
-		a.documentKey(op)
+		if c == idempotency.CodeFailed {
+			byStatus[http.StatusInternalServerError] = []Code{c}
+		}
 	}
 	for status, codes := range byStatus {
-		op.Responses[strconv.Itoa(status)] = a.problemResponse(status, codes)
+		op.Responses[strconv.Itoa(status)] = a.problemRef(status, codes)
 	}
 }
 
-// documentKey documents what a protected endpoint does with an Idempotency-Key.
-func (a *API) documentKey(op *huma.Operation) {
-	one := 1
-	most := 255
+// documentKey documents the Idempotency-Key header, and what the answers say of it.
+func documentKey(op *huma.Operation) {
 	op.Parameters = append(op.Parameters, &huma.Param{
 		Name: idempotency.HeaderKey, In: "header",
-		Description: "Any text of yours that names this request, such as a UUID. The same request with the same key takes effect once, and is answered as " +
-			"the first one was. Make it before the first try, and keep it until you have an answer; another request needs another key.",
-		Schema: &huma.Schema{Type: huma.TypeString, MinLength: &one, MaxLength: &most, Examples: []any{"550e8400-e29b-41d4-a716-446655440000"}},
+		Description: "Of your own making, another for every request that is to take effect by itself: 1 to 255 printable ASCII characters, such as a UUID. " +
+			"A repeat with the same key and the same body takes no effect, and is answered as the first was. Whether it may be missing is a setting of the account.",
+		Schema:  &huma.Schema{Type: huma.TypeString},
+		Example: "8e03978e-40d5-43e8-bc93-6894a57f9324",
 	})
 	for status, r := range op.Responses {
 		if status >= "300" {
 			continue
 		}
-		headers := maps.Clone(r.Headers)
-		if headers == nil {
-			headers = map[string]*huma.Param{}
+		if r.Headers == nil {
+			r.Headers = map[string]*huma.Param{}
 		}
-		headers[idempotency.HeaderReplayed] = &huma.Param{
-			Description: "true: this is the answer of an earlier request with the key.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"true"}},
+		r.Headers[idempotency.HeaderReplayed] = &huma.Param{
+			Description: "true on an answer that an earlier call with the key has got; absent otherwise.", Schema: &huma.Schema{Type: huma.TypeString},
 		}
-		headers[idempotency.HeaderStatus] = &huma.Param{
-			Description: "What the key has done.",
-			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{idempotency.StatusExecuted, idempotency.StatusReplayed}},
+		r.Headers[idempotency.HeaderStatus] = &huma.Param{
+			Description: "What the key has done: executed, replayed, ignored or in-progress; absent without a key.", Schema: &huma.Schema{Type: huma.TypeString},
 		}
-		r.Headers = headers
 	}
 }
 
@@ -161,12 +159,30 @@ func codesOf(op *huma.Operation, e *endpoint) []Code {
 	if op.RequestBody != nil {
 		codes = append(codes, CodeUnsupportedMediaType, CodeBodyTooLarge, CodeBodyTooSlow, CodeBodyCutShort, CodeInvalidJSON, CodeInvalidBody)
 	}
-	codes = append(codes, e.Codes...)
-	if e.protected() {
+	if e.Idempotency.protected {
 		codes = append(codes, keyCodes...)
 	}
+	codes = append(codes, e.Codes...)
 	slices.Sort(codes)
 	return slices.Compact(codes)
+}
+
+// problemRef refers to the response that documents these errors, which all operations that have them share.
+func (a *API) problemRef(status int, codes []Code) *huma.Response {
+	var name strings.Builder
+	for i, c := range codes {
+		if i > 0 {
+			name.WriteString("Or")
+		}
+		for _, part := range strings.Split(string(c), "_") {
+			name.WriteString(strings.ToUpper(part[:1]) + part[1:])
+		}
+	}
+	shared := a.huma.OpenAPI().Components.Responses
+	if shared[name.String()] == nil {
+		shared[name.String()] = a.problemResponse(status, codes)
+	}
+	return &huma.Response{Ref: "#/components/responses/" + name.String()}
 }
 
 // problemResponse documents the errors of one status, each with an example.
@@ -176,7 +192,6 @@ func (a *API) problemResponse(status int, codes []Code) *huma.Response {
 	for _, c := range codes {
 		fmt.Fprintf(&text, "`%s`: %s\n\n", c, meanings[c].text)
 		p := problem(c, meanings[c].text)
-		p.Status, p.Title = status, http.StatusText(status)
 		switch c {
 		case CodeInvalidBody:
 			p.Errors = []FieldError{{Pointer: "/data/amount", Code: "required", Detail: "is missing"}}
@@ -209,8 +224,11 @@ func (Code) Schema(huma.Registry) *huma.Schema {
 }
 
 type (
-	stateWord string
-	toldWord  string
+	stateWord       string
+	toldWord        string
+	effectWord      string
+	effectStateWord string
+	outcomeWord     string
 )
 
 // Schema documents the states there are.
@@ -219,6 +237,23 @@ func (stateWord) Schema(huma.Registry) *huma.Schema { return words(order.States(
 // Schema documents what a merchant can have been told.
 func (toldWord) Schema(huma.Registry) *huma.Schema {
 	return words([]order.Told{order.ToldNothing, order.ToldHeld, order.ToldFulfilled, order.ToldRevoked}, "")
+}
+
+// Schema documents the effects there are.
+func (effectWord) Schema(huma.Registry) *huma.Schema {
+	return words([]order.Effect{order.EffectFulfil, order.EffectHold, order.EffectRelease, order.EffectRevoke}, "")
+}
+
+// Schema documents what can become of an effect.
+func (effectStateWord) Schema(huma.Registry) *huma.Schema {
+	return words([]order.EffectState{
+		order.EffectOpen, order.EffectClaimed, order.EffectDone, order.EffectCanceled, order.EffectAssumed, order.EffectDead,
+	}, "")
+}
+
+// Schema documents what an event can have done.
+func (outcomeWord) Schema(huma.Registry) *huma.Schema {
+	return words([]store.Outcome{store.Applied, store.NoChange, store.Waiting, store.Ignored, store.Flagged, store.Quarantined}, "")
 }
 
 func words[T ~string](all []T, text string) *huma.Schema {
@@ -264,4 +299,23 @@ func (a *API) Document() ([]byte, error) {
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
+}
+
+// inner is what stands in the data of an example.
+func inner(example string) string {
+	var doc struct{ Data json.RawMessage }
+	if err := json.Unmarshal([]byte(example), &doc); err != nil {
+		panic("api: an example is no JSON: " + err.Error())
+	}
+	return string(doc.Data)
+}
+
+// pageExample is a page that has what an example shows.
+func pageExample(example string) string {
+	return `{"data": [` + inner(example) + `], "next": null}`
+}
+
+// with is an example whose data have more members.
+func with(example, more string) string {
+	return `{"data": ` + strings.TrimSuffix(strings.TrimSpace(inner(example)), "}") + `, ` + more + `}}`
 }

@@ -35,14 +35,14 @@ type orderDoc struct {
 	Kept       int64 `json:"kept" doc:"captured - refunded - lost"`
 	AtRisk     int64 `json:"at_risk" doc:"Of what is kept, how much open disputes are about."`
 
+	Dismissed list[string] `json:"dismissed" doc:"Flags that a person has dealt with; not among flags until they arise anew."`
+	ExpiresAt *time.Time   `json:"expires_at" doc:"Until when it should be paid. Null: for ever."`
+
 	Told    order.Told `json:"told" doc:"What your callback has confirmed last."`
 	Version int        `json:"version" doc:"Counts the order's changes; also the ETag, in quotes."`
 
 	Items    list[anyObject] `json:"items,omitempty" doc:"As it was registered."`
 	Metadata anyObject       `json:"metadata,omitempty" doc:"As it was registered."`
-
-	ExpiresAt *time.Time   `json:"expires_at" doc:"Until when it should be paid; after that it is flagged expired_unpaid, and nothing else happens. Null: no limit."`
-	Dismissed list[string] `json:"dismissed" doc:"Flags that a person has dealt with; they come back among flags when they arise anew."`
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
@@ -53,8 +53,7 @@ func orderOf(o store.Order) (orderDoc, error) {
 		ID: o.ID, ExternalRef: o.Ref, Registered: o.Registered, State: o.State, Flags: slices.Clone(o.Flags),
 		Amount: o.Total, Currency: o.Currency,
 		Authorized: o.Authorized, Captured: o.Captured, Refunded: o.Refunded, Lost: o.Lost, Kept: o.Kept, AtRisk: o.AtRisk,
-		Told: o.Told, Version: o.Version, ExpiresAt: o.ExpiresAt, Dismissed: slices.Clone(o.Dismissed),
-		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+		Dismissed: slices.Clone(o.Dismissed), ExpiresAt: o.ExpiresAt, Told: o.Told, Version: o.Version, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
 	if len(o.Details) == 0 {
 		return doc, nil
@@ -84,25 +83,11 @@ func shown(status int, o store.Order) (*orderOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &orderOut{Status: status, ETag: etagOf(o.Version), Body: dataOf[orderDoc]{doc}}
+	out := &orderOut{Status: status, ETag: `"` + strconv.Itoa(o.Version) + `"`, Body: dataOf[orderDoc]{doc}}
 	if status == http.StatusCreated {
 		out.Location = orderPath(o.ID)
 	}
 	return out, nil
-}
-
-// etagOf is the entity tag of an order at a version.
-func etagOf(version int) string { return `"` + strconv.Itoa(version) + `"` }
-
-// resourceOrder is what idempotency keys say that they have made or changed.
-const resourceOrder = "order"
-
-// ResourceURL returns where the resource is that an idempotency key stands for; "" if there is none of that type.
-func ResourceURL(typ string, id uuid.UUID) string {
-	if typ == resourceOrder {
-		return orderPath(id)
-	}
-	return ""
 }
 
 func orderPath(id uuid.UUID) string { return "/v1/orders/" + id.String() }
@@ -113,6 +98,6 @@ func orderNotFound() *Problem {
 
 const orderExample = `{"data": {
   "id": "0199a1b2-0000-7000-8000-000000000001", "external_ref": "ord_123", "registered": true, "state": "pending", "flags": [],
-  "amount": 5000, "currency": "EUR", "authorized": 0, "captured": 0, "refunded": 0, "lost": 0, "kept": 0, "at_risk": 0,
-  "told": "nothing", "version": 1, "items": [{"sku": "A", "qty": 1}], "metadata": {"external_ref": "ord_123"},
-  "expires_at": null, "dismissed": [], "created_at": "2026-10-01T09:00:00Z", "updated_at": "2026-10-01T09:00:00Z"}}`
+  "amount": 5000, "currency": "EUR", "authorized": 0, "captured": 0, "refunded": 0, "lost": 0, "kept": 0, "at_risk": 0, "dismissed": [],
+  "expires_at": null, "told": "nothing", "version": 1, "items": [{"sku": "A", "qty": 1}], "metadata": {"external_ref": "ord_123"},
+  "created_at": "2026-10-01T09:00:00Z", "updated_at": "2026-10-01T09:00:00Z"}}`

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -9,23 +11,48 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/api"
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 	"github.com/paidonce/paidonce/store/storetest"
 )
 
+// shopOnPostgres is an API with a store, and its database.
+type shopOnPostgres struct {
+	*bench
+	st   *store.Store
+	pool *pgxpool.Pool
+	once *idempotency.Middleware
+}
+
+func onPostgres(t *testing.T, opts api.Options) *shopOnPostgres {
+	t.Helper()
+	pool := storetest.Open(t)
+	st, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	require.NoError(t, st.EnsureAccounts(t.Context(), []string{"a", "b"}))
+	kept, err := idempotency.NewStore(pool, idempotency.StoreOptions{})
+	require.NoError(t, err)
+	once, err := idempotency.New(kept, idempotency.Options{Scope: api.Scope, ResourceURL: api.ResourceURL})
+	require.NoError(t, err)
+	b := &bench{t: t, log: &bytes.Buffer{}}
+	opts.Idempotency = once
+	opts.Now = func() time.Time { return now }
+	opts.Logger = slog.New(slog.NewJSONHandler(b.log, nil))
+	b.API, err = api.New(st, keys, opts)
+	require.NoError(t, err)
+	return &shopOnPostgres{bench: b, st: st, pool: pool, once: once}
+}
+
 // TestOnPostgres: what the answers promise holds with the real store.
 func TestOnPostgres(t *testing.T) {
 	t.Parallel()
-	st, err := store.New(storetest.Open(t), store.Options{})
-	require.NoError(t, err)
-	require.NoError(t, st.EnsureAccounts(t.Context(), []string{"a", "b"}))
-	a, err := api.New(st, st, keys, api.Options{Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	b := &bench{API: a}
+	b := onPostgres(t, api.Options{})
+	st := b.st
 	body := func(ref string, amount int) string {
 		return strings.Replace(strings.Replace(ordinary, "ord_1", ref, 1), "5000", fmt.Sprint(amount), 1)
 	}

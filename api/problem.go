@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	_ struct{} `additionalProperties:"true"`
 
-	Type   string `json:"type" doc:"Always about:blank: code tells errors apart."` // always about:blank: Code tells them apart
+	Type   string `json:"type" doc:"about:blank, or where the code is explained: programs go by code."`
 	Title  string `json:"title" doc:"The status in words."`
 	Status int    `json:"status" doc:"The HTTP status."`
 	Code   Code   `json:"code"`
@@ -23,9 +23,20 @@ type Problem struct {
 	// Errors are the places in the request that are at fault, all of them.
 	Errors []FieldError `json:"errors,omitempty" nullable:"false" doc:"The places in the request that are at fault, all of them."`
 
+	// Of the Idempotency-Key header, whose problems are package idempotency's.
+	DiffersAt []string     `json:"differs_at,omitempty" nullable:"false" doc:"Where the body differs from that of the request that the Idempotency-Key stands for, as JSON pointers."`
+	Resource  *resourceDoc `json:"resource,omitempty" doc:"What the request has made, where its answer was not kept."`
+
 	allow      []string      // of a 405
-	etag       string        // where the order stands that the command was refused for
 	retryAfter time.Duration // of a 429
+}
+
+type resourceDoc struct {
+	_ struct{} `additionalProperties:"true"`
+
+	Type string `json:"type"`
+	ID   string `json:"id" format:"uuid"`
+	Href string `json:"href,omitempty"`
 }
 
 // FieldError is one fault of a request: of its body at Pointer, or of a parameter.

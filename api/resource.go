@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -82,38 +81,6 @@ func (m metadata) externalRef() (string, error) {
 		}
 	}
 	return named.ExternalRef, nil
-}
-
-// deadline is the time until which something should happen. Absent and null are told apart only where the difference
-// matters.
-type deadline json.RawMessage
-
-// MarshalJSON keeps it raw.
-func (d deadline) MarshalJSON() ([]byte, error) { return json.RawMessage(d).MarshalJSON() }
-
-// UnmarshalJSON keeps it raw.
-func (d *deadline) UnmarshalJSON(b []byte) error { return (*json.RawMessage)(d).UnmarshalJSON(b) }
-
-// Schema documents it.
-func (deadline) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{
-		Type: huma.TypeString, Format: "date-time", Nullable: true,
-		Description: "Until when it should be paid, a time in the future; null: no limit. After it the order is flagged expired_unpaid, and nothing else happens.",
-		Examples:    []any{"2026-10-08T09:00:00Z"},
-	}
-}
-
-// time is the deadline as Postgres keeps it; nil: none.
-func (d deadline) time() (*time.Time, error) {
-	if len(d) == 0 || string(d) == "null" {
-		return nil, nil
-	}
-	var t time.Time
-	if err := json.Unmarshal(d, &t); err != nil {
-		return nil, fmt.Errorf("deadline: %w", err)
-	}
-	t = t.UTC().Truncate(time.Microsecond)
-	return &t, nil
 }
 
 // canonical encodes JSON anew, with sorted keys and numbers as they were, so that two texts which mean the same are the

@@ -48,8 +48,7 @@ var formats = map[string]format{
 		return "", ""
 	},
 	"date-time": func(s string) (string, string) {
-		t, err := time.Parse(time.RFC3339, s)
-		if year := t.UTC().Year(); err != nil || year < 1 || year > 9999 {
+		if _, err := time.Parse(time.RFC3339, s); err != nil {
 			return "invalid_time", "must be a time such as 2026-01-31T12:00:00Z (RFC 3339)"
 		}
 		return "", ""
@@ -123,6 +122,9 @@ func unchecked(sch *huma.Schema) string {
 	}
 	if len(sch.DependentRequired) > 0 {
 		return "DependentRequired"
+	}
+	if sch.Nullable && len(sch.Enum) > 0 {
+		return "an enum that null is not in"
 	}
 	if sch.Type == huma.TypeNumber {
 		return "the type number"

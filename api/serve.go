@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/paidonce/paidonce/idempotency"
 )
 
 // call is one request on its way, and what its log line will say beside its answer.
@@ -33,6 +31,11 @@ type call struct {
 	err     error  // why it was answered 5xx
 	failure error  // of the handler
 	stack   string // of a panic
+}
+
+// begin forgets an attempt of the handler that was rolled back: under an Idempotency-Key it may be run again.
+func (c *call) begin() {
+	c.failure, c.err, c.code, c.order, c.note, c.stack = nil, nil, "", "", "", ""
 }
 
 type callKey struct{}
@@ -71,9 +74,6 @@ func (a *API) report(r *http.Request, w *statusWriter, c *call) {
 		status = http.StatusOK // what net/http answers for those who write nothing
 	}
 	a.metrics.requests.WithLabelValues(c.route, strconv.Itoa(status)).Inc()
-	if c.note == noteBodyDiffers {
-		a.metrics.differs.WithLabelValues(c.key.Account).Inc()
-	}
 	took := max(0, a.opts.Now().Sub(c.began))
 	a.metrics.seconds.WithLabelValues(c.route).Observe(took.Seconds())
 
@@ -156,12 +156,6 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	c.code = p.Code
 	h := w.Header()
-	if p.etag != "" {
-		h.Set("ETag", p.etag)
-	}
-	if p.Status >= http.StatusInternalServerError {
-		idempotency.Fail(r.Context(), err) // an answer like this is of the moment, and its cause may be gone at the next try
-	}
 	switch p.Status {
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", seconds(a.opts.RetryAfter))
@@ -199,7 +193,6 @@ func seconds(d time.Duration) string {
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	differs  *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -213,10 +206,6 @@ func newMetrics() *metrics {
 			Help:    "Time from a request's headers to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"route"}),
-		differs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "paidonce_api_external_ref_body_differs_total",
-			Help: "Requests that named an external_ref which had come with another body before, by account. They were answered with what it stood for.",
-		}, []string{"account"}),
 	}
 }
 
@@ -224,5 +213,5 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	return errors.Join(r.Register(m.requests), r.Register(m.seconds), r.Register(m.differs))
+	return errors.Join(r.Register(m.requests), r.Register(m.seconds))
 }

@@ -3,9 +3,8 @@ package canonical_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/paidonce/paidonce/idempotency/canonical"
+	"github.com/stretchr/testify/require"
 )
 
 func TestCanonical(t *testing.T) {

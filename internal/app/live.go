@@ -7,6 +7,7 @@ import (
 
 	"github.com/paidonce/paidonce/api"
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/processor"
 )
@@ -58,6 +59,17 @@ func (l *live) source(id string) (gateway.Source, bool) {
 }
 
 func (l *live) keys() []api.Key { return l.current.Load().keys }
+
+// policy is how an account's requests are protected by the Idempotency-Key header.
+func (l *live) policy(account string) idempotency.Policy {
+	set := l.config().Accounts[account].Idempotency
+	p := idempotency.Strict()
+	if set.Profile == config.ProfileRelaxed {
+		p = idempotency.Relaxed()
+	}
+	p.Require = set.Require
+	return p
+}
 
 // target is where an account's effects are called out to.
 func (l *live) target(account string) (processor.Target, bool) {

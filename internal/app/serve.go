@@ -9,6 +9,7 @@ import (
 
 	"github.com/paidonce/paidonce/api"
 	"github.com/paidonce/paidonce/idempotency"
+	"github.com/paidonce/paidonce/internal/reevaluate"
 	"github.com/paidonce/paidonce/processor"
 	"github.com/paidonce/paidonce/receiver"
 	"github.com/paidonce/paidonce/store"
@@ -35,7 +36,15 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	v1, err := p.newAPI(st)
+	once, err := p.idempotency(st)
+	if err != nil {
+		return err
+	}
+	v1, err := api.New(st, p.live.keys, api.Options{
+		Idempotency: once, Policy: p.live.policy,
+		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, Replay: p.replay(st),
+		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
+	})
 	if err != nil {
 		return err
 	}
@@ -57,20 +66,24 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-// newAPI makes the merchant's API. It fails if a route that changes something does not say what a repeat does.
-func (p *program) newAPI(st *store.Store) (*api.API, error) {
-	keys, err := p.newProtector(st)
+// idempotency makes the middleware of the Idempotency-Key header, on the connections that the API has.
+func (p *program) idempotency(st *store.Store) (*idempotency.Middleware, error) {
+	keys, err := idempotency.NewStore(st.Pool(), idempotency.StoreOptions{})
 	if err != nil {
 		return nil, err
 	}
-	v1, err := api.New(st, st, p.live.keys, api.Options{
-		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, Protector: keys,
-		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
+	return idempotency.New(keys, idempotency.Options{
+		Scope: api.Scope, ResourceURL: api.ResourceURL, Logger: p.log, Registerer: p.registry,
 	})
-	if err != nil {
-		return nil, err
+}
+
+// replay reads one event again, with the mapping and the configuration of now.
+func (p *program) replay(st *store.Store) func(context.Context, store.EventKey, bool) (store.Reevaluated, error) {
+	return func(ctx context.Context, key store.EventKey, apply bool) (store.Reevaluated, error) {
+		return reevaluate.Reader{Config: p.live.config()}.Run(ctx, st, reevaluate.Work{
+			Filter: store.ReevaluateFilter{Account: key.Account, Events: []store.EventKey{key}}, Apply: apply,
+		})
 	}
-	return v1, idempotency.Audit(v1.Routes())
 }
 
 func (p *program) receiverOptions(announcer receiver.Announcer, verifier receiver.Verifier) receiver.Options {
