@@ -65,12 +65,11 @@ func JSON(body []byte) (*Document, error) {
 	if len(body) > maxBytes {
 		return nil, &SyntaxError{Offset: maxBytes, Reason: TooLong}
 	}
-	p := newParser(body)
-	root, err := p.parse()
+	canonical, err := newParser(body).parse()
 	if err != nil {
 		return nil, err
 	}
-	return &Document{canonical: p.emit(make([]byte, 0, len(body)+len(body)/4), root)}, nil
+	return &Document{canonical: canonical}, nil
 }
 
 // Canonical returns the canonical form, empty for the empty document. It must not be written to.

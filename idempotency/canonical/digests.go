@@ -26,13 +26,16 @@ const (
 // Equal values at one pointer under one key have equal digests. So a key of its own per idempotency key, derived from a secret, is
 // what keeps a reader of the database from guessing values and from comparing customers. Names are not hidden.
 func (d *Document) Digests(key []byte) map[string][]byte {
+	return d.digests(hmac.New(sha256.New, key))
+}
+
+func (d *Document) digests(mac hash.Hash) map[string][]byte {
 	w := walker{text: d.canonical}
 	if len(w.text) > 0 {
 		w.value(place{})
 	}
 	marks := slices.Concat([]mark{{to: len(w.text)}}, w.top, w.data, w.numbers)
 	digests := make(map[string][]byte, min(len(marks), MaxDigests))
-	mac := hmac.New(sha256.New, key)
 	for _, m := range marks[:min(len(marks), MaxDigests)] {
 		digests[m.pointer] = digest(mac, m.pointer, d.canonical[m.from:m.to])
 	}
@@ -82,6 +85,7 @@ type mark struct {
 type walker struct {
 	text               []byte
 	i                  int
+	name               []byte // room for one
 	top, data, numbers []mark // none longer than MaxDigests
 }
 
@@ -90,7 +94,7 @@ type place struct {
 	pointer pointer
 	level   int
 	data    bool // it is /data, or in it
-	lost    bool // it has no pointer
+	lost    bool // it has no pointer, or no digest in it can be wanted
 }
 
 // value walks over the value at i. It recurses no deeper than MaxDepth.
@@ -100,18 +104,21 @@ func (w *walker) value(at place) {
 	switch c {
 	case '{', '[':
 		w.i++
-		for n := 0; w.text[w.i] != c+2; n++ { // '}' or ']'
+		for n := 0; w.text[w.i] != c+2; n++ { // } or ]
 			if n > 0 {
 				w.i++ // the comma
 			}
-			in := place{pointer: at.pointer, level: at.level + 1, data: at.data, lost: at.lost}
+			in := place{pointer: at.pointer, level: at.level + 1, data: at.data, lost: at.lost || w.full(at)}
 			if c == '{' {
 				name := w.str()
 				w.i++ // the colon
-				in.data = in.data || at.level == 0 && string(name) == "data"
-				in.lost = in.lost || !in.pointer.name(unescape(name))
-			} else {
-				in.lost = in.lost || !in.pointer.index(n)
+				if !in.lost {
+					w.name = appendUnescaped(w.name[:0], name)
+					in.data = in.data || at.level == 0 && string(w.name) == "data"
+					in.lost = !in.pointer.name(w.name)
+				}
+			} else if !in.lost {
+				in.lost = !in.pointer.index(n)
 			}
 			w.value(in)
 		}
@@ -134,6 +141,17 @@ func (w *walker) value(at place) {
 	}
 }
 
+// full reports whether nothing more is wanted of what stands in there.
+func (w *walker) full(at place) bool {
+	switch {
+	case at.level == 0:
+		return len(w.top) == MaxDigests
+	case at.level == 1 && at.data:
+		return len(w.data) == MaxDigests
+	}
+	return len(w.numbers) == MaxDigests
+}
+
 func (w *walker) mark(list *[]mark, at place, from int) {
 	if len(*list) < MaxDigests {
 		*list = append(*list, mark{pointer: string(at.pointer), from: from, to: w.i})
@@ -152,21 +170,4 @@ func (w *walker) str() []byte {
 	}
 	w.i++
 	return w.text[from : w.i-1]
-}
-
-// unescape undoes what appendString does, but for control characters: no pointer has them, as they are or escaped.
-func unescape(s []byte) []byte {
-	if bytes.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	to := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' {
-			if i++; s[i] == 'u' {
-				return []byte{0}
-			}
-		}
-		to = append(to, s[i])
-	}
-	return to
 }

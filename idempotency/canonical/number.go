@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// number reads a number, and leaves its canonical form in text: digits, "e", exponent. Nothing is computed but the exponent, and
+// number reads a number, and writes it in its canonical form: digits, "e", exponent. Nothing is computed but the exponent, and
 // that digit by digit where it may not fit: its length is the sender's choice.
 func (p *parser) number() error {
 	start := len(p.text)

@@ -3,83 +3,78 @@ package canonical
 import (
 	"bytes"
 	"slices"
-	"unicode/utf8"
 )
 
-type kind uint8
-
-const (
-	null kind = iota
-	boolTrue
-	boolFalse
-	number // text holds its canonical form
-	str    // text holds its characters
-	array  // items holds its elements
-	object // items holds its members, sorted
-)
-
-// item is a value, and its name where it is a member. Offsets are small enough because of maxBytes.
-type item struct {
-	at         uint32 // where it begins in the body: a member at its name
-	name, stop uint32 // text[name:stop] is its name
-	from, to   uint32 // into text or items
-	kind       kind
+// parser reads a body once, from front to back, and writes as it goes what it has read in its canonical form, but for the order of
+// members. Its depth is in frames and not on the goroutine's stack.
+type parser struct {
+	body   []byte
+	i      int      // the next byte
+	text   []byte   // the canonical form, with all members as they came
+	frames []frame  // open arrays and objects, innermost last; at most MaxDepth
+	names  []byte   // the names of members of open objects, unescaped
+	open   []member // those members
+	order  []span   // members of objects that were out of order, in order
+	moved  []object // those objects, as they were closed
 }
 
 // frame is an array or object that is open.
 type frame struct {
-	at     uint32
-	first  uint32 // the first of its items in waiting
+	from   int // in text
+	count  int // of elements or members that are complete
+	first  int // in open, of the object's members
+	names  int // in names, likewise
 	object bool
-	sorted bool // so far its members came in order, and so without duplicates
-	inside bool // one of its values is being read; of an object the one that nameAt, name and stop tell of, as in item
-
-	nameAt, name, stop uint32
+	sorted bool // so far the names came in order, and so without duplicates
+	inside bool // an element or a member is being read; the member is the last in open
 }
 
-// parser reads a body once, from front to back. Its depth is in frames and not on the goroutine's stack.
-type parser struct {
-	body    []byte
-	i       int     // the next byte
-	text    []byte  // strings, names and numbers
-	items   []item  // those of closed arrays and objects
-	waiting []item  // those of open ones, innermost last; at the end the root
-	frames  []frame // at most MaxDepth
+// member is one of an open object.
+type member struct {
+	at   int32 // in the body
+	name span  // in names
+	text span  // the name, colon and value in text
+}
+
+// span is a part of something that maxBytes keeps short enough: text has at most three bytes for one of the body.
+type span struct{ from, to int32 }
+
+func (s span) of(b []byte) []byte { return b[s.from:s.to] }
+
+// object is one whose members are in order[first:last] instead of in text.
+type object struct {
+	text        span
+	first, last int
 }
 
 func newParser(body []byte) *parser {
 	return &parser{
-		body:    body,
-		text:    make([]byte, 0, len(body)+16),
-		items:   make([]item, 0, len(body)/16+4),
-		waiting: make([]item, 0, min(len(body)/16, 64)+4),
-		frames:  make([]frame, 0, 8),
+		body:   body,
+		text:   make([]byte, 0, len(body)+len(body)/4+8),
+		frames: make([]frame, 0, 8),
 	}
 }
 
-func (p *parser) parse() (item, error) {
+// parse returns the canonical form.
+func (p *parser) parse() ([]byte, error) {
 	if bytes.HasPrefix(p.body, []byte("\ufeff")) {
-		return item{}, p.fail(ByteOrderMark, 0)
+		return nil, p.fail(ByteOrderMark, 0)
 	}
 	for {
 		whole, err := p.value()
 		for whole && err == nil {
 			if len(p.frames) == 0 {
-				return p.waiting[0], p.end()
+				if p.space() {
+					return nil, p.fail(TrailingData, p.i)
+				}
+				return p.ordered(), nil
 			}
 			whole, err = p.follow()
 		}
 		if err != nil {
-			return item{}, err
+			return nil, err
 		}
 	}
-}
-
-func (p *parser) end() error {
-	if p.space() {
-		return p.fail(TrailingData, p.i)
-	}
-	return nil
 }
 
 // value reads a scalar, an empty array or object, or what opens another; then whole is false, and its first value is next.
@@ -90,85 +85,90 @@ func (p *parser) value() (whole bool, err error) {
 	if !p.space() {
 		return false, p.fail(Truncated, p.i)
 	}
-	at := p.i
-	switch c := p.body[at]; c {
+	switch c := p.body[p.i]; c {
 	case '{', '[':
-		if len(p.frames) == MaxDepth {
-			return false, p.fail(TooDeep, at)
-		}
-		p.i++
-		p.frames = append(p.frames, frame{at: uint32(at), first: uint32(len(p.waiting)), object: c == '{', sorted: true})
-		if !p.space() {
-			return false, p.fail(Truncated, p.i)
-		}
-		if p.body[p.i] == c+2 { // '}' or ']'
-			return true, p.close()
-		}
-		if c == '{' {
-			return false, p.member()
-		}
-		return false, nil
+		return p.enter(c)
 	case '"':
-		from, to, err := p.str()
-		if err != nil {
-			return false, err
-		}
-		p.add(item{at: uint32(at), from: from, to: to, kind: str})
-		return true, nil
+		return true, p.str()
 	case 't':
-		return true, p.literal("true", boolTrue)
+		return true, p.literal("true")
 	case 'f':
-		return true, p.literal("false", boolFalse)
+		return true, p.literal("false")
 	case 'n':
-		return true, p.literal("null", null)
+		return true, p.literal("null")
 	default:
 		if c != '-' && !digit(c) {
-			return false, p.fail(UnexpectedByte, at)
+			return false, p.fail(UnexpectedByte, p.i)
 		}
-		from := len(p.text)
-		if err := p.number(); err != nil {
-			return false, err
-		}
-		p.add(item{at: uint32(at), from: uint32(from), to: uint32(len(p.text)), kind: number})
-		return true, nil
+		return true, p.number()
 	}
+}
+
+// enter opens an array or object, and closes it if it is empty.
+func (p *parser) enter(c byte) (whole bool, err error) {
+	if len(p.frames) == MaxDepth {
+		return false, p.fail(TooDeep, p.i)
+	}
+	p.i++
+	p.frames = append(p.frames, frame{from: len(p.text), first: len(p.open), names: len(p.names), object: c == '{', sorted: true})
+	p.text = append(p.text, c)
+	switch {
+	case !p.space():
+		return false, p.fail(Truncated, p.i)
+	case p.body[p.i] == c+2: // } or ]
+		return true, p.leave()
+	case c == '{':
+		return false, p.name()
+	}
+	return false, nil
 }
 
 // follow reads what comes behind a value in an array or object: what closes that, or a comma; then whole is false, and a value is
 // next.
 func (p *parser) follow() (whole bool, err error) {
+	f := p.top()
+	f.inside = false
+	f.count++
+	if f.object {
+		p.open[len(p.open)-1].text.to = int32(len(p.text))
+	}
 	if !p.space() {
 		return false, p.fail(Truncated, p.i)
 	}
-	f := p.top()
 	switch c := p.body[p.i]; {
-	case c == ',' && f.object:
+	case c == ',':
 		p.i++
+		p.text = append(p.text, ',')
+		if !f.object {
+			return false, nil
+		}
 		if !p.space() {
 			return false, p.fail(Truncated, p.i)
 		}
-		return false, p.member()
-	case c == ',':
-		p.i++
-		return false, nil
+		return false, p.name()
 	case c == '}' && f.object, c == ']' && !f.object:
-		return true, p.close()
+		return true, p.leave()
 	}
 	return false, p.fail(UnexpectedByte, p.i)
 }
 
-// member reads a name and its colon.
-func (p *parser) member() error {
-	at := p.i
+// name reads a member's name and colon.
+func (p *parser) name() error {
+	at, text, name := p.i, len(p.text), len(p.names)
 	if p.body[at] != '"' {
 		return p.fail(UnexpectedByte, at)
 	}
-	from, to, err := p.str()
-	if err != nil {
+	if err := p.str(); err != nil {
 		return err
 	}
+	p.names = appendUnescaped(p.names, p.text[text+1:len(p.text)-1])
+	m := member{at: int32(at), name: span{int32(name), int32(len(p.names))}, text: span{from: int32(text)}}
 	f := p.top()
-	f.inside, f.nameAt, f.name, f.stop = true, uint32(at), from, to
+	if f.sorted && len(p.open) > f.first {
+		f.sorted = p.compare(p.open[len(p.open)-1], m) < 0
+	}
+	p.open = append(p.open, m)
+	f.inside = true
 	if !p.space() {
 		return p.fail(Truncated, p.i)
 	}
@@ -176,74 +176,88 @@ func (p *parser) member() error {
 		return p.fail(UnexpectedByte, p.i)
 	}
 	p.i++
+	p.text = append(p.text, ':')
 	return nil
 }
 
 func (p *parser) top() *frame { return &p.frames[len(p.frames)-1] }
 
-// add puts a value where it belongs: to the innermost open array or object.
-func (p *parser) add(v item) {
-	if len(p.frames) > 0 {
-		f := p.top()
-		f.inside = false
-		if f.object {
-			v.at, v.name, v.stop = f.nameAt, f.name, f.stop
-			if n := len(p.waiting); f.sorted && n > int(f.first) {
-				f.sorted = bytes.Compare(p.name(p.waiting[n-1]), p.name(v)) < 0
-			}
+// leave closes the innermost array or object.
+func (p *parser) leave() error {
+	f := p.top()
+	if !f.sorted {
+		if err := p.sort(p.open[f.first:]); err != nil {
+			return err
 		}
 	}
-	p.waiting = append(p.waiting, v)
-}
-
-func (p *parser) name(v item) []byte { return p.text[v.name:v.stop] }
-
-// close makes the innermost open array or object a value.
-func (p *parser) close() error {
+	p.text = append(p.text, p.body[p.i])
 	p.i++
-	f := *p.top()
-	v := item{at: f.at, from: uint32(len(p.items)), kind: array}
-	inside := p.waiting[f.first:]
-	if f.object {
-		v.kind = object
-		if !f.sorted {
-			if err := p.sort(inside); err != nil {
-				return err
-			}
+	if !f.sorted {
+		first := len(p.order)
+		for _, m := range p.open[f.first:] {
+			p.order = append(p.order, m.text)
 		}
+		p.moved = append(p.moved, object{text: span{int32(f.from), int32(len(p.text))}, first: first, last: len(p.order)})
 	}
-	p.items = append(p.items, inside...)
-	v.to = uint32(len(p.items))
-	p.waiting = p.waiting[:f.first]
+	p.open, p.names = p.open[:f.first], p.names[:f.names]
 	p.frames = p.frames[:len(p.frames)-1]
-	p.add(v)
 	return nil
 }
 
-// sort orders the members of the innermost open object, and refuses two of one name.
-func (p *parser) sort(members []item) error {
-	slices.SortFunc(members, func(a, b item) int {
-		if c := bytes.Compare(p.name(a), p.name(b)); c != 0 {
+// sort orders the members of the innermost object, and refuses two of one name.
+func (p *parser) sort(members []member) error {
+	slices.SortFunc(members, func(a, b member) int {
+		if c := p.compare(a, b); c != 0 {
 			return c
 		}
-		return int(a.at) - int(b.at)
+		return int(a.at - b.at)
 	})
-	var second item // the first in the body that repeats a name
-	for i, v := range members[1:] {
-		if bytes.Equal(p.name(members[i]), p.name(v)) && (second.at == 0 || v.at < second.at) {
-			second = v
+	second := -1 // the first in the body that repeats a name
+	for i := 1; i < len(members); i++ {
+		if p.compare(members[i-1], members[i]) == 0 && (second < 0 || members[i].at < members[second].at) {
+			second = i
 		}
 	}
-	if second.at == 0 { // no member begins at 0
+	if second < 0 {
 		return nil
 	}
-	f := p.top()
-	f.inside, f.name, f.stop = true, second.name, second.stop
-	return p.fail(DuplicateName, int(second.at))
+	p.top().inside = true
+	p.open = append(p.open, members[second])
+	return p.fail(DuplicateName, int(members[second].at))
 }
 
-func (p *parser) literal(word string, k kind) error {
-	at := p.i
+func (p *parser) compare(a, b member) int {
+	return bytes.Compare(a.name.of(p.names), b.name.of(p.names))
+}
+
+// ordered returns text with all members in order. What came in order is copied in long stretches, or not at all.
+func (p *parser) ordered() []byte {
+	if len(p.moved) == 0 {
+		return p.text
+	}
+	slices.SortFunc(p.moved, func(a, b object) int { return int(a.text.from - b.text.from) })
+	return p.appendOrdered(make([]byte, 0, len(p.text)), span{0, int32(len(p.text))})
+}
+
+// appendOrdered does so for a part of text. It recurses no deeper than MaxDepth.
+func (p *parser) appendOrdered(to []byte, part span) []byte {
+	for {
+		i, _ := slices.BinarySearchFunc(p.moved, part.from, func(o object, from int32) int { return int(o.text.from - from) })
+		if i == len(p.moved) || p.moved[i].text.from >= part.to {
+			return append(to, part.of(p.text)...)
+		}
+		o := p.moved[i]
+		to = append(to, p.text[part.from:o.text.from]...)
+		for j, m := range p.order[o.first:o.last] {
+			to = append(to, "{,"[min(j, 1)])
+			to = p.appendOrdered(to, m)
+		}
+		to = append(to, '}')
+		part.from = o.text.to
+	}
+}
+
+func (p *parser) literal(word string) error {
 	for j := range len(word) {
 		if p.i == len(p.body) {
 			return p.fail(Truncated, p.i)
@@ -253,105 +267,8 @@ func (p *parser) literal(word string, k kind) error {
 		}
 		p.i++
 	}
-	p.add(item{at: uint32(at), kind: k})
+	p.text = append(p.text, word...)
 	return nil
-}
-
-// str reads a string, and leaves its characters in text.
-func (p *parser) str() (from, to uint32, err error) {
-	start := len(p.text)
-	p.i++
-	for {
-		plain := p.i
-		for p.i < len(p.body) && p.body[p.i] >= ' ' && p.body[p.i] != '"' && p.body[p.i] != '\\' && p.body[p.i] < utf8.RuneSelf {
-			p.i++
-		}
-		p.text = append(p.text, p.body[plain:p.i]...)
-		if p.i == len(p.body) {
-			return 0, 0, p.fail(Truncated, p.i)
-		}
-		switch c := p.body[p.i]; {
-		case c == '"':
-			p.i++
-			return uint32(start), uint32(len(p.text)), nil
-		case c == '\\':
-			if err := p.escape(); err != nil {
-				return 0, 0, err
-			}
-		case c < ' ':
-			return 0, 0, p.fail(ControlCharacter, p.i)
-		default:
-			r, size := utf8.DecodeRune(p.body[p.i:])
-			if r == utf8.RuneError && size == 1 {
-				return 0, 0, p.fail(InvalidUTF8, p.i)
-			}
-			p.text = append(p.text, p.body[p.i:p.i+size]...)
-			p.i += size
-		}
-	}
-}
-
-var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escape reads an escape, or two that make one character.
-func (p *parser) escape() error {
-	at := p.i
-	if at+1 == len(p.body) {
-		return p.fail(Truncated, at+1)
-	}
-	c := p.body[at+1]
-	if c != 'u' {
-		if escapes[c] == 0 {
-			return p.fail(MalformedEscape, at)
-		}
-		p.text = append(p.text, escapes[c])
-		p.i += 2
-		return nil
-	}
-	r, err := p.unit()
-	if err != nil {
-		return err
-	}
-	switch {
-	case r >= 0xdc00 && r <= 0xdfff:
-		return p.fail(LoneSurrogate, at)
-	case r >= 0xd800 && r <= 0xdbff:
-		if rest := p.body[p.i:]; len(rest) == 0 || len(rest) == 1 && rest[0] == '\\' {
-			return p.fail(Truncated, len(p.body))
-		} else if rest[0] != '\\' || rest[1] != 'u' {
-			return p.fail(LoneSurrogate, at)
-		}
-		low, err := p.unit()
-		if err != nil {
-			return err
-		}
-		if low < 0xdc00 || low > 0xdfff {
-			return p.fail(LoneSurrogate, at)
-		}
-		r = (r-0xd800)<<10 + (low - 0xdc00) + 0x10000
-	}
-	p.text = utf8.AppendRune(p.text, r)
-	return nil
-}
-
-// unit reads \uXXXX, of which the first two bytes are known.
-func (p *parser) unit() (rune, error) {
-	var r rune
-	for j := p.i + 2; j < p.i+6; j++ {
-		if j >= len(p.body) {
-			return 0, p.fail(Truncated, len(p.body))
-		}
-		switch c := p.body[j]; {
-		case digit(c):
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, p.fail(MalformedEscape, p.i)
-		}
-	}
-	p.i += 6
-	return r, nil
 }
 
 // space skips white space, and reports whether anything follows.
@@ -372,11 +289,18 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 func (p *parser) fail(why Reason, at int) error {
 	var to pointer
 	for i, f := range p.frames {
-		end := len(p.waiting)
-		if i+1 < len(p.frames) {
-			end = int(p.frames[i+1].first)
+		if !f.inside {
+			break
 		}
-		if !f.inside || f.object && !to.name(p.text[f.name:f.stop]) || !f.object && !to.index(end-int(f.first)) {
+		if f.object {
+			m := p.open[len(p.open)-1]
+			if i+1 < len(p.frames) {
+				m = p.open[p.frames[i+1].first-1]
+			}
+			if !to.name(m.name.of(p.names)) {
+				break
+			}
+		} else if !to.index(f.count) {
 			break
 		}
 	}
