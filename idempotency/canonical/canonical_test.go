@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paidonce/paidonce/idempotency/canonical"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paidonce/paidonce/idempotency/canonical"
 )
 
 func sum(t require.TestingT, text string) string {
