@@ -51,6 +51,7 @@ func (a *API) newDocument() {
 			Info: &huma.Info{
 				Title: "Paidonce", Version: "1", Description: about,
 				License: &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
+				Contact: &huma.Contact{Name: "Paidonce", URL: "https://github.com/paidonce/paidonce"},
 			},
 			Servers: []*huma.Server{{URL: "/", Description: "The server that this document comes from."}},
 			Components: &huma.Components{
@@ -207,12 +208,12 @@ func (a *API) problemResponse(status int, codes []Code) *huma.Response {
 			Examples: examples,
 		}},
 	}
-	switch status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+	switch {
+	case status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests, slices.Contains(codes, idempotency.CodeKeyInProgress):
 		r.Headers = map[string]*huma.Param{"Retry-After": {
 			Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger},
 		}}
-	case http.StatusUnauthorized:
+	case status == http.StatusUnauthorized:
 		r.Headers = map[string]*huma.Param{"WWW-Authenticate": {Schema: &huma.Schema{Type: huma.TypeString}}}
 	}
 	return r

@@ -29,7 +29,9 @@ func (a *API) orderEndpoints() {
 	}, a.createOrder)
 	add(a, endpoint{
 		ID: "getOrder", Method: http.MethodGet, Path: "/v1/orders/{id}", Tag: tagOrders, Role: roleRead,
-		Summary: "Show an order", Codes: []Code{CodeOrderNotFound}, Response: orderExample,
+		Summary:     "Show an order",
+		Description: "How it stands: what was said about it, and what of that is money. Its version is the ETag, which a change must name in If-Match.",
+		Codes:       []Code{CodeOrderNotFound}, Response: orderExample,
 	}, a.getOrder)
 }
 
