@@ -130,12 +130,9 @@ func (c *call) beatOnce(ctx context.Context, h hold, limit time.Duration) (bool,
 	return beat(ctx, conn.Conn(), h)
 }
 
-// keepPatience is how long it is tried to store the answer of a handler without a transaction, whose work is done.
-const keepPatience = 10 * time.Second
-
 // keep stores an answer, again and again for a while. It reports whether that was done by this call, and whether that is known.
 func (c *call) keep(h hold, a *answer) (stored, known bool) {
-	patience, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), keepPatience)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), c.m.store.opts.KeepTimeout)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {
 		err := c.m.store.onPool(patience, func(ctx context.Context, conn *pgx.Conn) (err error) {

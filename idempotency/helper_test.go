@@ -98,7 +98,7 @@ func write(ctx context.Context) (uuid.UUID, error) {
 		return uuid.Nil, errors.New("no unit of work")
 	}
 	id := uuid.New()
-	_, err := tx.Exec(ctx, `INSERT INTO effects (id, note) VALUES ($1, $2)`, [16]byte(id), "test")
+	_, err := tx.Exec(ctx, `INSERT INTO effects (id, note) VALUES ($1, $2)`, id.String(), "test")
 	return id, err
 }
 

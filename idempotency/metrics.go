@@ -45,7 +45,7 @@ type metrics struct {
 	policies map[string]bool
 }
 
-func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{policies: map[string]bool{}}
 	if reg == nil {
 		return m, nil
@@ -54,6 +54,15 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 		Name: "paidonce_idempotency_decisions_total",
 		Help: "Calls with an Idempotency-Key, by what became of them. Alert on takeover, unknown_commit and unstored.",
 	}, []string{"decision", "policy"})
+	if err := reg.Register(m.decisions); err != nil {
+		return nil, fmt.Errorf("idempotency: metrics: %w", err)
+	}
+	return m, nil
+}
+
+// registerGauges registers what the sweeps of a store have found. They stand with the store and not with the middleware,
+// since the process that sweeps is often not the one that serves.
+func (s *Store) registerGauges(reg prometheus.Registerer) error {
 	gauge := func(name, help string, read func(*SweepResult) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 			if r := s.stats.Load(); r != nil {
@@ -63,7 +72,6 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 		})
 	}
 	for _, c := range []prometheus.Collector{
-		m.decisions,
 		gauge("paidonce_idempotency_oldest_processing_seconds", "Silence of the call that has been silent for longest, as of the last sweep.",
 			func(r *SweepResult) float64 { return r.OldestProcessing.Seconds() }),
 		gauge("paidonce_idempotency_rows", "Keys in the table, as estimated at the last sweep.",
@@ -72,10 +80,10 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 			func(r *SweepResult) float64 { return float64(r.Unswept) }),
 	} {
 		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("idempotency: metrics: %w", err)
+			return fmt.Errorf("idempotency: metrics: %w", err)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // count counts a decision. p may be nil.

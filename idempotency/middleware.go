@@ -62,7 +62,7 @@ type Options struct {
 	// named by a digest. Default: discard.
 	Logger *slog.Logger
 
-	// Registerer receives the metrics. Default: none are kept.
+	// Registerer receives the counts of decisions. Default: none are kept.
 	Registerer prometheus.Registerer
 }
 
@@ -91,7 +91,7 @@ func New(store *Store, opts Options) (*Middleware, error) {
 		m.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if m.metrics, err = newMetrics(opts.Registerer, store); err != nil {
+	if m.metrics, err = newMetrics(opts.Registerer); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Schema is the SQL that makes the table, for those who run migrations of their own. It must be run in a transaction, once.
@@ -47,6 +49,21 @@ type StoreOptions struct {
 
 	// StatementTimeout is how long one of the store's own statements may take. Default 5 seconds.
 	StatementTimeout time.Duration
+
+	// KeepTimeout is how long it is tried to store the answer of a handler without a transaction, whose work is done.
+	// Default 10 seconds.
+	KeepTimeout time.Duration
+
+	// Registerer receives gauges of what the last sweep of this store has found. Default: none are kept. Give it to the store
+	// that sweeps.
+	Registerer prometheus.Registerer
+}
+
+func (o StoreOptions) withDefaults() StoreOptions {
+	o.AcquireTimeout = cmp.Or(o.AcquireTimeout, 5*time.Second)
+	o.StatementTimeout = cmp.Or(o.StatementTimeout, 5*time.Second)
+	o.KeepTimeout = cmp.Or(o.KeepTimeout, 10*time.Second)
+	return o
 }
 
 // Store keeps keys in the table idempotency_keys. It needs no session state, so the pool may lead through PgBouncer in
@@ -62,16 +79,16 @@ func NewStore(pool *pgxpool.Pool, opts StoreOptions) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("idempotency: nil pool")
 	}
-	if opts.AcquireTimeout < 0 || opts.StatementTimeout < 0 {
+	if opts.AcquireTimeout < 0 || opts.StatementTimeout < 0 || opts.KeepTimeout < 0 {
 		return nil, errors.New("idempotency: StoreOptions: a time-out is negative")
 	}
-	if opts.AcquireTimeout == 0 {
-		opts.AcquireTimeout = 5 * time.Second
+	s := &Store{pool: pool, opts: opts.withDefaults()}
+	if opts.Registerer != nil {
+		if err := s.registerGauges(opts.Registerer); err != nil {
+			return nil, err
+		}
 	}
-	if opts.StatementTimeout == 0 {
-		opts.StatementTimeout = 5 * time.Second
-	}
-	return &Store{pool: pool, opts: opts}, nil
+	return s, nil
 }
 
 // acquire takes a connection of the pool, for as long as the caller is there and AcquireTimeout allows.
@@ -127,11 +144,14 @@ func refused(err error) bool {
 // errorClass is what of an error may be kept: SQLSTATE or the kind, never a text that could quote data.
 func errorClass(err error) string {
 	var pg *pgconn.PgError
+	var status statusError
 	switch {
 	case err == nil:
 		return ""
 	case errors.As(err, &pg):
 		return "SQLSTATE " + pg.Code
+	case errors.As(err, &status):
+		return status.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline exceeded"
 	case errors.Is(err, ErrPanicked):

@@ -21,7 +21,7 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := idempotency.NewStore(st.Pool(), idempotency.StoreOptions{})
+	keys, err := idempotency.NewStore(st.Pool(), idempotency.StoreOptions{Registerer: p.registry})
 	if err != nil {
 		return nil, err
 	}
