@@ -35,10 +35,11 @@ func (c *call) executeAlone(h hold) {
 			cause = statusError(rec.code)
 		}
 		c.m.metrics.count(failed, p)
-		if owned, known := c.settle(nil, h, o, cause); known && !owned && !rec.streamed {
+		if owned, known := c.settle(h, o, cause); known && !owned && !rec.streamed {
 			c.fencedOut(h)
 			return
 		}
+		c.free()
 		rec.send(c.w)
 		return
 	}
@@ -84,7 +85,7 @@ func (c *call) invokeAlone(h hold, rec *streamer) (v verdict, late, lost bool) {
 		if !returned {
 			u.end()
 			c.m.metrics.count(failed, p)
-			c.settle(nil, h, p.outcome(http.StatusInternalServerError, ErrPanicked), ErrPanicked)
+			c.settle(h, p.outcome(http.StatusInternalServerError, ErrPanicked), ErrPanicked)
 		}
 	}()
 	c.next.ServeHTTP(rec, c.request(context.WithValue(ctx, unitKey{}, u)))

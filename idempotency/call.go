@@ -3,12 +3,13 @@ package idempotency
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -24,6 +25,26 @@ type call struct {
 	q     request
 	body  []byte
 	print canonical.Fingerprint
+	conn  *pgxpool.Conn // while this call has one
+}
+
+// free gives the connection back: before the caller is written to, who may read slowly, and before another one is asked for. One that
+// is in a transaction is thrown away.
+func (c *call) free() {
+	if c.conn != nil {
+		c.conn.Release()
+		c.conn = nil
+	}
+}
+
+func (c *call) write(p *problem) {
+	c.free()
+	c.m.write(c.w, p)
+}
+
+func (c *call) refuse(p *problem) {
+	c.free()
+	c.m.refuse(c.w, c.q.policy, p)
 }
 
 // maxClaims bounds how often a call looks again after losing a race for the row.
@@ -40,7 +61,7 @@ func (c *call) serve() {
 	var err error
 	if c.q.digests, err = c.digest(); err != nil {
 		c.m.log.ErrorContext(c.r.Context(), "idempotency cipher does not seal", "err", err)
-		c.m.refuse(c.w, c.q.policy, unavailable("the key could not be stored"))
+		c.refuse(unavailable("the key could not be stored"))
 		return
 	}
 	left, busy := c.attempt()
@@ -58,7 +79,7 @@ func (c *call) serve() {
 			return
 		}
 	}
-	c.m.write(c.w, inProgress(left))
+	c.write(inProgress(left))
 }
 
 // sleep reports whether d has passed, and not ctx.
@@ -76,27 +97,22 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // attempt answers the call, unless another one is being executed under its key: then it reports busy, and how long that one's
 // lock still lasts. It holds no connection when it returns.
 func (c *call) attempt() (left time.Duration, busy bool) {
-	conn, err := c.m.store.acquire(c.r.Context())
-	if err != nil {
+	defer c.free() // also when the handler panics
+	var err error
+	if c.conn, err = c.m.store.acquire(c.r.Context()); err != nil {
 		c.unavailable("no connection to the database", err)
 		return 0, false
 	}
-	h, left, next := c.enter(&conn)
-	switch next {
-	case answered:
-		conn.Release()
-		return 0, false
-	case busyKey:
-		conn.Release()
-		return left, true
-	}
-	if c.q.policy.NoTx {
-		conn.Release()
+	h, left, next := c.enter()
+	switch {
+	case next != execute:
+		return left, next == busyKey
+	case c.q.policy.NoTx:
+		c.free()
 		c.executeAlone(h)
-		return 0, false
+	default:
+		c.execute(h)
 	}
-	defer conn.Release() // also when the handler panics; a connection in a transaction is thrown away
-	c.execute(conn.Conn(), h)
 	return 0, false
 }
 
@@ -110,13 +126,13 @@ const (
 )
 
 // enter claims the key, takes it over, or answers by what is known of it.
-func (c *call) enter(conn **pgxpool.Conn) (h hold, left time.Duration, next step) {
+func (c *call) enter() (h hold, left time.Duration, next step) {
 	id := uuid.Must(uuid.NewV7()) // fails only if there is no randomness
 	var missed row
 	for try := 1; try <= maxClaims; try++ {
-		r, won, err := c.claim(conn, id, try == 1)
+		r, won, err := c.claim(id, try == 1)
 		switch {
-		case err == errRace: //nolint:errorlint // ours, never wrapped
+		case errors.Is(err, errRace), retriable(err): // the latter where transactions are serializable by default
 			continue
 		case err != nil:
 			c.unavailable("the key could not be claimed", err)
@@ -136,9 +152,11 @@ func (c *call) enter(conn **pgxpool.Conn) (h hold, left time.Duration, next step
 		case takeOver:
 		}
 		ctx, cancel := c.m.store.detached(c.r.Context())
-		h, ok, err := takeover(ctx, (*conn).Conn(), r, &c.q)
+		h, ok, err := takeover(ctx, c.conn.Conn(), r, &c.q)
 		cancel()
 		switch {
+		case retriable(err):
+			continue
 		case err != nil:
 			c.forsake(hold{r.id, r.fence + 1, 0}, err)
 			c.unavailable("the key could not be taken over", err)
@@ -152,7 +170,7 @@ func (c *call) enter(conn **pgxpool.Conn) (h hold, left time.Duration, next step
 		case r.status == statusProcessing && missed.fence == r.fence:
 			return hold{}, 0, busyKey // its lock is old, but its transaction is open: it lives
 		case r.status != statusProcessing:
-			sleep(ctx, time.Duration(try)*time.Millisecond) // the sweeper has the row for a moment
+			sleep(context.WithoutCancel(ctx), time.Duration(try)*time.Millisecond) // the sweeper has the row for a moment
 		}
 		missed = r
 	}
@@ -161,21 +179,19 @@ func (c *call) enter(conn **pgxpool.Conn) (h hold, left time.Duration, next step
 }
 
 // claim is the statement, once more on another connection if the one of the pool turns out to be dead.
-func (c *call) claim(conn **pgxpool.Conn, id uuid.UUID, again bool) (row, bool, error) {
+func (c *call) claim(id uuid.UUID, again bool) (row, bool, error) {
 	ctx, cancel := c.m.store.detached(c.r.Context())
 	defer cancel()
-	r, won, err := claim(ctx, (*conn).Conn(), id, &c.q)
-	if err == nil || err == errRace { //nolint:errorlint // ours, never wrapped
+	r, won, err := claim(ctx, c.conn.Conn(), id, &c.q)
+	switch {
+	case err == nil, errors.Is(err, errRace), retriable(err):
 		return r, won, err
-	}
-	if again && pgconn.SafeToRetry(err) {
-		fresh, acquireErr := c.m.store.acquire(c.r.Context())
-		if acquireErr != nil {
-			return row{}, false, acquireErr
+	case again && pgconn.SafeToRetry(err):
+		c.free()
+		if c.conn, err = c.m.store.acquire(c.r.Context()); err != nil {
+			return row{}, false, err
 		}
-		(*conn).Release()
-		*conn = fresh
-		return c.claim(conn, id, false)
+		return c.claim(id, false)
 	}
 	c.forsake(hold{id, 1, 0}, err)
 	return row{}, false, err
@@ -185,25 +201,22 @@ func (c *call) claim(conn **pgxpool.Conn, id uuid.UUID, again bool) (row, bool, 
 // end. It is tried once.
 func (c *call) forsake(h hold, err error) {
 	if !refused(err) && !pgconn.SafeToRetry(err) {
-		c.settle(nil, h, Retry, err)
+		c.settle(h, Retry, err)
 	}
 }
 
-// settle frees the key, on conn if that is of use, else on another connection; once, with its own deadline. It reports whether the
-// key was still this call's, and whether that is known.
-func (c *call) settle(conn *pgx.Conn, h hold, o Outcome, cause error) (owned, known bool) {
-	why := errorClass(cause)
+// settle frees the key, on this call's connection if that is of use, else on another one; once, with its own deadline. It reports
+// whether the key was still this call's, and whether that is known.
+func (c *call) settle(h hold, o Outcome, cause error) (owned, known bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), abandonTimeout)
 	defer cancel()
 	var err error
-	if conn != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' {
-		owned, err = release(ctx, conn, h, o, why)
-	} else {
-		var pooled *pgxpool.Conn
-		if pooled, err = c.m.store.pool.Acquire(ctx); err == nil {
-			owned, err = release(ctx, pooled.Conn(), h, o, why)
-			pooled.Release()
-		}
+	if c.conn == nil || c.conn.Conn().IsClosed() || c.conn.Conn().PgConn().TxStatus() != 'I' {
+		c.free()
+		c.conn, err = c.m.store.pool.Acquire(ctx)
+	}
+	if err == nil {
+		owned, err = release(ctx, c.conn.Conn(), h, o, errorClass(cause))
 	}
 	if err != nil {
 		c.m.log.WarnContext(ctx, "idempotency key is not released: it is locked until its time-out", append(c.attrs(h), "err", errorClass(err))...)
@@ -226,8 +239,12 @@ func (c *call) request(ctx context.Context) *http.Request {
 }
 
 func (c *call) unavailable(what string, err error) {
-	c.m.log.ErrorContext(c.r.Context(), "idempotency keys are unavailable", "what", what, "err", err)
-	c.m.refuse(c.w, c.q.policy, unavailable(what+"; nothing was done: send it again with the same key"))
+	level := slog.LevelError
+	if c.r.Context().Err() != nil {
+		level = slog.LevelInfo // nobody waits for the answer, and perhaps nothing else is wrong
+	}
+	c.m.log.Log(c.r.Context(), level, "idempotency keys are unavailable", "what", what, "err", err)
+	c.refuse(unavailable(what + "; nothing was done: send it again with the same key"))
 }
 
 // reused answers a call whose key stands for another request.
@@ -237,14 +254,14 @@ func (c *call) reused(r row) {
 	for _, at := range p.DiffersAt {
 		p.Errors = append(p.Errors, fieldError{Pointer: at, Code: "differs", Detail: "is not what the key was first used with"})
 	}
-	c.m.refuse(c.w, c.q.policy, p)
+	c.refuse(p)
 }
 
 // fencedOut answers a call that was taken to be dead, and whose key another one has got: nothing of it was kept.
 func (c *call) fencedOut(h hold) {
 	c.m.metrics.count(fencedOut, c.q.policy)
 	c.m.log.WarnContext(c.r.Context(), "idempotency key was taken over while its call ran; the call is undone", c.attrs(h)...)
-	c.m.write(c.w, inProgress(0))
+	c.write(inProgress(0))
 }
 
 func (c *call) attrs(h hold) []any {

@@ -81,7 +81,7 @@
 //
 // # Where it stands
 //
-// Authentication, then rate limiting, then this, then the handler. Compression belongs outside: replays are stored plain. For
+// Authentication, then rate limiting, then this, then the handler. Nothing outside may have read the body. Compression belongs outside: replays are stored plain. For
 // browsers, see [CORSAllowHeaders] and [CORSExposeHeaders]. A compressed request is compared as it was sent, since whatever decodes it
 // stands behind. [Audit] finds routes that declare nothing.
 package idempotency

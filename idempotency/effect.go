@@ -80,6 +80,9 @@ func (h hold) complete(a *answer) []any {
 
 // commit stores the answer and commits, in one round trip. Without keepWrites what the handler wrote is rolled back first.
 func commit(ctx context.Context, conn *pgx.Conn, h hold, a *answer, keepWrites bool) error {
+	if conn.PgConn().IsBusy() {
+		return errNoTransaction // rows that the handler has left open
+	}
 	if !keepWrites && conn.PgConn().TxStatus() == 'E' {
 		// Nothing new can be prepared in a failed transaction.
 		if _, err := conn.Exec(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); err != nil {
@@ -98,8 +101,9 @@ func commit(ctx context.Context, conn *pgx.Conn, h hold, a *answer, keepWrites b
 	return send(ctx, conn, &b)
 }
 
-// errNoTransaction says that a handler answered success although its transaction had failed, or was ended behind our back.
-var errNoTransaction = errors.New("idempotency: the unit of work has failed before its handler was done")
+// errNoTransaction says that a handler answered success although its transaction had failed, was ended behind our back, or is
+// still in use.
+var errNoTransaction = errors.New("idempotency: the handler has left its unit of work failed, ended or in use")
 
 // abandonTimeout bounds the ROLLBACK of a transaction whose caller may already have given up.
 const abandonTimeout = 2 * time.Second

@@ -389,3 +389,19 @@ func TestT63_OneReferenceUnderTwoKeys(t *testing.T) {
 	}
 	require.Equal(t, 1, created)
 }
+
+// That the answer is stored is what the COMMIT, which is already on its way behind it, depends on.
+func TestAnswerThatCannotBeStoredCommitsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	h := b.strict(func(w http.ResponseWriter, r *http.Request) {
+		b.effect(w, r)
+		tx, _ := idempotency.Tx(r.Context())
+		if _, err := tx.Exec(r.Context(), `UPDATE idempotency_keys SET fence = fence + 1`); err != nil {
+			t.Error(err)
+		}
+	})
+	refused(t, post("k", `{}`).to(h), http.StatusInternalServerError, "idempotency_not_committed")
+	require.Zero(t, b.effects())
+	require.Equal(t, "FAILED", b.record("k").State)
+}

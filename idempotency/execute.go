@@ -14,8 +14,8 @@ import (
 const maxRuns = 4
 
 // execute runs the handler in its unit of work until that is committed, or given up.
-func (c *call) execute(conn *pgx.Conn, h hold) {
-	for run := 1; c.run(conn, h, run < maxRuns); run++ {
+func (c *call) execute(h hold) {
+	for run := 1; c.run(h, run < maxRuns); run++ {
 		pause := time.Duration(run) * (5*time.Millisecond + rand.N(20*time.Millisecond))
 		sleep(context.WithoutCancel(c.r.Context()), pause)
 	}
@@ -23,8 +23,8 @@ func (c *call) execute(conn *pgx.Conn, h hold) {
 
 // run is one effect transaction: the row's lock, the handler, the stored answer, COMMIT; and only then a byte to the caller.
 // It reports whether it should be done again, which it answers itself unless mayRepeat.
-func (c *call) run(conn *pgx.Conn, h hold, mayRepeat bool) (again bool) {
-	p := c.q.policy
+func (c *call) run(h hold, mayRepeat bool) (again bool) {
+	p, conn := c.q.policy, c.conn.Conn()
 	started, stop := context.WithTimeout(context.Background(), p.LockTimeout) // ends when the lock is old
 	defer stop()
 	ctx, cancel := c.m.store.detached(c.r.Context())
@@ -35,7 +35,7 @@ func (c *call) run(conn *pgx.Conn, h hold, mayRepeat bool) (again bool) {
 		if mayRepeat && retriable(err) {
 			return true
 		}
-		c.settle(conn, h, Retry, err)
+		c.settle(h, Retry, err)
 		c.unavailable("the unit of work could not begin", err)
 		return false
 	}
@@ -55,7 +55,7 @@ func (c *call) run(conn *pgx.Conn, h hold, mayRepeat bool) (again bool) {
 		return true
 	}
 	if o := p.outcome(rec.code, failure); o != Keep || late {
-		c.fail(conn, h, rec, o, failure)
+		c.fail(h, rec, o, failure)
 		return false
 	}
 	keepWrites := rec.code < 400 || p.KeepWrites || v.keepWrites
@@ -74,7 +74,7 @@ func (c *call) run(conn *pgx.Conn, h hold, mayRepeat bool) (again bool) {
 		if mayRepeat && retriable(err) {
 			return true
 		}
-		c.notCommitted(conn, h, err)
+		c.notCommitted(h, err)
 	default:
 		abandon(c.r.Context(), conn)
 		c.recoverCommit(h, rec, err)
@@ -95,7 +95,7 @@ func (c *call) invoke(conn *pgx.Conn, h hold, rec *recorder) (v verdict, late bo
 		u.end()
 		abandon(ctx, conn)
 		c.m.metrics.count(failed, c.q.policy)
-		c.settle(conn, h, c.q.policy.outcome(http.StatusInternalServerError, ErrPanicked), ErrPanicked)
+		c.settle(h, c.q.policy.outcome(http.StatusInternalServerError, ErrPanicked), ErrPanicked)
 	}()
 	c.next.ServeHTTP(rec, c.request(context.WithValue(ctx, unitKey{}, u)))
 	returned = true
@@ -104,8 +104,8 @@ func (c *call) invoke(conn *pgx.Conn, h hold, rec *recorder) (v verdict, late bo
 }
 
 // fail undoes what the handler did, frees the key, and hands on what the handler answered.
-func (c *call) fail(conn *pgx.Conn, h hold, rec *recorder, o Outcome, failure error) {
-	abandon(c.r.Context(), conn)
+func (c *call) fail(h hold, rec *recorder, o Outcome, failure error) {
+	abandon(c.r.Context(), c.conn.Conn())
 	if o == Keep {
 		o = Retry
 	}
@@ -114,7 +114,7 @@ func (c *call) fail(conn *pgx.Conn, h hold, rec *recorder, o Outcome, failure er
 		cause = statusError(rec.code)
 	}
 	c.m.metrics.count(failed, c.q.policy)
-	if owned, known := c.settle(conn, h, o, cause); known && !owned {
+	if owned, known := c.settle(h, o, cause); known && !owned {
 		c.fencedOut(h)
 		return
 	}
@@ -122,9 +122,9 @@ func (c *call) fail(conn *pgx.Conn, h hold, rec *recorder, o Outcome, failure er
 	case errors.Is(failure, context.DeadlineExceeded) && rec.code < 500:
 		p := newProblem(http.StatusServiceUnavailable, CodeDeadline, "it took too long, and nothing of it was kept: send it again with the same key")
 		p.retryAfter, p.status = time.Second, StatusExecuted
-		c.m.write(c.w, p)
+		c.write(p)
 	case failure != nil && retriable(failure):
-		c.m.write(c.w, conflict())
+		c.write(conflict())
 	default:
 		c.send(rec)
 	}
@@ -138,35 +138,38 @@ func conflict() *problem {
 
 // notCommitted answers a call whose transaction the database refused to commit: a deferred constraint, or a statement that
 // had failed before and that the handler passed over.
-func (c *call) notCommitted(conn *pgx.Conn, h hold, err error) {
+func (c *call) notCommitted(h hold, err error) {
 	c.m.metrics.count(failed, c.q.policy)
-	owned, known := c.settle(conn, h, c.q.policy.outcome(http.StatusInternalServerError, err), err)
+	owned, known := c.settle(h, c.q.policy.outcome(http.StatusInternalServerError, err), err)
 	if known && !owned {
 		c.fencedOut(h)
 		return
 	}
 	c.m.log.ErrorContext(c.r.Context(), "idempotent call answered success, and was not committed", append(c.attrs(h), "err", err)...)
 	if retriable(err) {
-		c.m.write(c.w, conflict())
+		c.write(conflict())
 		return
 	}
 	p := newProblem(http.StatusInternalServerError, CodeFailed, "it could not be committed, and nothing of it was kept")
 	p.status = StatusExecuted
-	c.m.write(c.w, p)
+	c.write(p)
 }
+
+// recoverTimeout is how long it is tried to find out what became of a COMMIT.
+const recoverTimeout = 10 * time.Second
 
 // recoverCommit finds out what became of a COMMIT whose answer was lost. The release that it tries waits for the row as long as
 // the old session has it; so if it succeeds there was no commit, and if it finds nothing to release the row tells.
 func (c *call) recoverCommit(h hold, rec *recorder, lost error) {
 	c.m.metrics.count(unknownCommit, c.q.policy)
+	c.free()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), recoverTimeout)
+	defer cancel()
 	o := c.q.policy.outcome(http.StatusInternalServerError, lost)
 	var err error
-	for try := range 3 {
-		if try > 0 {
-			sleep(context.WithoutCancel(c.r.Context()), 100*time.Millisecond<<try)
-		}
+	for pause := firstPause; ; pause *= 2 {
 		var committed, other bool
-		err = c.m.store.onPool(c.r.Context(), func(ctx context.Context, conn *pgx.Conn) error {
+		err = c.m.store.onPool(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 			owned, err := release(ctx, conn, h, o, "connection lost during COMMIT")
 			if err != nil || owned {
 				return err
@@ -183,17 +186,15 @@ func (c *call) recoverCommit(h hold, rec *recorder, lost error) {
 		case other:
 			c.fencedOut(h)
 			return
-		case err == nil:
-			lost = errors.New("rolled back")
-		default:
-			continue
 		}
-		break
+		if err == nil || !sleep(ctx, pause) {
+			break
+		}
 	}
 	c.m.log.ErrorContext(c.r.Context(), "idempotent call lost its connection during COMMIT", append(c.attrs(h), "err", lost, "recovery_err", err)...)
 	p := newProblem(http.StatusServiceUnavailable, CodeOutcomeUnknown, "whether it was done is not certain: send it again with the same key, which tells, and does nothing twice")
 	p.retryAfter, p.status = time.Second, StatusExecuted
-	c.m.write(c.w, p)
+	c.write(p)
 }
 
 // executed sends an answer that is stored.
@@ -203,6 +204,7 @@ func (c *call) executed(rec *recorder) {
 }
 
 func (c *call) send(rec *recorder) {
+	c.free()
 	rec.sent.Set(HeaderStatus, StatusExecuted)
 	rec.send(c.w)
 }

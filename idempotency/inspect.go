@@ -59,10 +59,15 @@ func (s *Store) Inspect(ctx context.Context, sc Scope, key string) (Record, erro
 	if !plain(key) {
 		return Record{}, ErrNotFound
 	}
-	return s.inspectCall(ctx, sc, key)
+	var r Record
+	err := s.onPool(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		r, err = inspect(ctx, conn, sc, key)
+		return err
+	})
+	return r, err
 }
 
-func (s *Store) inspectCall(ctx context.Context, sc Scope, key string) (Record, error) {
+func inspect(ctx context.Context, conn *pgx.Conn, sc Scope, key string) (Record, error) {
 	var r Record
 	var age, timeout pgtype.Interval
 	var completed *time.Time
@@ -70,11 +75,9 @@ func (s *Store) inspectCall(ctx context.Context, sc Scope, key string) (Record, 
 	var resourceType, lastError *string
 	var resourceID pgtype.UUID
 	var live bool
-	err := s.onPool(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, sqlInspect, sc.Account, sc.Kind, pgUUID(sc.ID), key).Scan(&r.State, &r.Policy, &r.Method, &r.Path,
-			&r.Attempts, &r.Fence, &age, &timeout, &r.CreatedAt, &completed, &r.ExpiresAt, &r.Expired, &live, &code, &resourceType,
-			&resourceID, &lastError, &r.Bound, &r.Kept)
-	})
+	err := conn.QueryRow(ctx, sqlInspect, sc.Account, sc.Kind, pgUUID(sc.ID), key).Scan(&r.State, &r.Policy, &r.Method, &r.Path,
+		&r.Attempts, &r.Fence, &age, &timeout, &r.CreatedAt, &completed, &r.ExpiresAt, &r.Expired, &live, &code, &resourceType,
+		&resourceID, &lastError, &r.Bound, &r.Kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Record{}, ErrNotFound
 	}

@@ -65,13 +65,16 @@ func (c *call) aad(h hold) []byte {
 // replay answers with what was stored.
 func (c *call) replay(r row) {
 	if c.m.opts.Authorize != nil {
-		rec, err := c.m.store.inspectCall(c.r.Context(), c.q.scope, c.q.key)
+		ctx, cancel := c.m.store.detached(c.r.Context())
+		rec, err := inspect(ctx, c.conn.Conn(), c.q.scope, c.q.key)
+		cancel()
+		c.free()
 		if err != nil {
 			c.unavailable("the key could not be read", err)
 			return
 		}
 		if c.m.opts.Authorize(c.r, rec) != nil {
-			c.m.refuse(c.w, c.q.policy, newProblem(http.StatusForbidden, CodeReplayForbidden, "the call was done before; its answer is not for this caller any more"))
+			c.refuse(newProblem(http.StatusForbidden, CodeReplayForbidden, "the call was done before; its answer is not for this caller any more"))
 			return
 		}
 	}
@@ -92,6 +95,7 @@ func (c *call) replay(r row) {
 		c.tombstone(r, kept)
 		return
 	}
+	c.free()
 	h := c.w.Header()
 	for name, values := range kept {
 		h[name] = values
@@ -143,7 +147,7 @@ func (c *call) tombstone(r row, kept http.Header) {
 		}
 		p.Resource.Href = p.link
 	}
-	c.m.write(c.w, p)
+	c.write(p)
 }
 
 // binaryValue is a header value that JSON cannot hold as text.

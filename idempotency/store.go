@@ -103,14 +103,14 @@ func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(context.WithoutCancel(ctx), s.opts.StatementTimeout)
 }
 
-// onPool runs f on a connection, detached from the caller.
+// onPool runs f on a connection, as long as ctx and StatementTimeout allow.
 func (s *Store) onPool(ctx context.Context, f func(context.Context, *pgx.Conn) error) error {
-	conn, err := s.acquire(context.WithoutCancel(ctx))
+	conn, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	ctx, cancel := s.detached(ctx)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StatementTimeout)
 	defer cancel()
 	return f(ctx, conn.Conn())
 }
