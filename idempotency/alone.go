@@ -112,7 +112,7 @@ func (c *call) beat(ctx context.Context, h hold, lose func()) {
 			misses = 0
 		default:
 			if misses++; misses == 2 {
-				c.m.log.WarnContext(ctx, "idempotency lock could not be renewed", append(c.attrs(h), "err", err)...)
+				c.m.log.WarnContext(ctx, "idempotency lock could not be renewed", append(c.attrs(h), "err", logged(err))...)
 				lose()
 				return
 			}
@@ -150,7 +150,7 @@ func (c *call) keep(h hold, a *answer) (stored, known bool) {
 		if err == nil {
 			return stored, true
 		}
-		c.m.log.WarnContext(patience, "idempotent call's answer is not stored yet", append(c.attrs(h), "err", err)...)
+		c.m.log.WarnContext(patience, "idempotent call's answer is not stored yet", append(c.attrs(h), "err", logged(err))...)
 		if !sleep(patience, pause) {
 			return false, false
 		}

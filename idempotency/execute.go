@@ -145,7 +145,7 @@ func (c *call) notCommitted(h hold, err error) {
 		c.fencedOut(h)
 		return
 	}
-	c.m.log.ErrorContext(c.r.Context(), "idempotent call answered success, and was not committed", append(c.attrs(h), "err", err)...)
+	c.m.log.ErrorContext(c.r.Context(), "idempotent call answered success, and was not committed", append(c.attrs(h), "err", logged(err))...)
 	if retriable(err) {
 		c.write(conflict())
 		return
@@ -191,7 +191,7 @@ func (c *call) recoverCommit(h hold, rec *recorder, lost error) {
 			break
 		}
 	}
-	c.m.log.ErrorContext(c.r.Context(), "idempotent call lost its connection during COMMIT", append(c.attrs(h), "err", lost, "recovery_err", err)...)
+	c.m.log.ErrorContext(c.r.Context(), "idempotent call lost its connection during COMMIT", append(c.attrs(h), "err", logged(lost), "recovery_err", err)...)
 	p := newProblem(http.StatusServiceUnavailable, CodeOutcomeUnknown, "whether it was done is not certain: send it again with the same key, which tells, and does nothing twice")
 	p.retryAfter, p.status = time.Second, StatusExecuted
 	c.write(p)

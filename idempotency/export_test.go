@@ -6,3 +6,9 @@ const (
 	SQLReap  = sqlReap
 	SQLClaim = sqlClaim
 )
+
+// What reads outside bytes.
+var (
+	ParseKey  = parseKey
+	FitsJSONB = fitsJSONB
+)

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,6 +140,15 @@ func refused(err error) bool {
 		return false
 	}
 	return pg.Code[:3] != "57P" && pg.Code[:2] != "08"
+}
+
+// logged is an error as a log may have it: the server's messages can quote what was written.
+func logged(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.TrimSpace("SQLSTATE " + pg.Code + " " + pg.ConstraintName)
+	}
+	return err.Error()
 }
 
 // errorClass is what of an error may be kept: SQLSTATE or the kind, never a text that could quote data.
