@@ -86,7 +86,7 @@ func TestRowsThatTheHandlerLeavesOpen(t *testing.T) {
 	b := newBench(t, nil)
 	h := b.strict(func(w http.ResponseWriter, r *http.Request) {
 		tx, _ := idempotency.Tx(r.Context())
-		rows, err := tx.Query(r.Context(), `SELECT generate_series(1, 10)`) //nolint:sqlclosecheck // that is what it is about
+		rows, err := tx.Query(r.Context(), `SELECT generate_series(1, 10)`)
 		if err != nil || !rows.Next() {
 			t.Error(err)
 		}
