@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/internal/scenario/cases"
 	"github.com/paidonce/paidonce/internal/scenario/merchant"
@@ -67,18 +68,9 @@ func play(t *testing.T, c *cases.Case) error {
 			_, ok := gateway.Lookup(name)
 			return ok
 		},
-		HasIdempotency: hasIdempotency(t),
-		Note:           func(text string) { t.Log(text) },
-		Open:           func(ctx context.Context, c *cases.Case) (*cases.Stage, error) { return openStage(ctx, t, c) },
+		Note: func(text string) { t.Log(text) },
+		Open: func(ctx context.Context, c *cases.Case) (*cases.Stage, error) { return openStage(ctx, t, c) },
 	})
-}
-
-// hasIdempotency reports whether the package is there.
-func hasIdempotency(t *testing.T) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "idempotency", "*.go"))
-	require.NoError(t, err)
-	return len(files) > 0
 }
 
 // The merchant of all stages. The network knows it by its name.
@@ -128,7 +120,14 @@ func newStage(t *testing.T, url string, pool *pgxpool.Pool, processes bool, conf
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &cases.Stage{Pool: pool, Store: st, APIKeys: apiKeys}
+	keys, err := idempotency.NewStore(pool, idempotency.StoreOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &cases.Stage{Pool: pool, Store: st, APIKeys: apiKeys, SweepKeys: func(ctx context.Context) error {
+		_, err := keys.Sweep(ctx)
+		return err
+	}}
 	var p *program
 	s.Merchant, err = merchant.New(merchant.Options{
 		Secrets: func() []string { return []string{callbackSecret} },

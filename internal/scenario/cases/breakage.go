@@ -33,11 +33,6 @@ func (p *player) startFault(ctx context.Context, s *Step) error {
 		Kind: s.Fault, Verb: verb, Table: table, SQLState: s.SQLState,
 		Delay: time.Duration(s.MS) * time.Millisecond, Times: s.Times,
 	}
-	if table == "idempotency_keys" {
-		if exists, err := p.hasKeys(ctx); err != nil || !exists {
-			return errors.Join(errors.New("there is no table idempotency_keys"), err)
-		}
-	}
 	if s.Fault != faultKillProcess {
 		f, err := fault.Install(ctx, p.Pool, spec)
 		if err != nil {
@@ -102,9 +97,6 @@ type loop struct {
 }
 
 func (p *player) startSweep(ctx context.Context) error {
-	if p.SweepKeys == nil {
-		return errors.New("there is no sweeper of idempotency keys")
-	}
 	if p.loop != nil {
 		return errors.New("the sweeper runs already")
 	}

@@ -6,7 +6,7 @@
 // define, so that a misspelt assertion can never pass by not being looked at.
 // [Run] plays a case on a [Stage]: an empty database, the program, a recording
 // merchant and a recording network. It says what did not hold as one error, or
-// returns a [*SkipError] for the two reasons the format allows.
+// returns a [*SkipError] for the one reason the format allows.
 //
 // The package never reaches into the program: faults are triggers of the
 // database and signals to processes.
@@ -226,9 +226,4 @@ func (c *Case) NeedsProcesses() bool {
 		}
 		return false
 	})
-}
-
-// usesAPI reports whether a request goes to the merchant's API.
-func (c *Case) usesAPI() bool {
-	return slices.ContainsFunc(c.Requests, func(r Request) bool { return strings.HasPrefix(r.Path, "/v1/") })
 }

@@ -52,24 +52,14 @@ func (p *player) count(ctx context.Context, account string) (counts, error) {
 	return all, nil
 }
 
-// keyRows counts idempotency keys: none while their table does not exist.
+// keyRows counts idempotency keys.
 func (p *player) keyRows(ctx context.Context, account string) (map[string]bool, error) {
-	exists, err := p.hasKeys(ctx)
-	if err != nil || !exists {
-		return nil, err
-	}
 	return p.texts(ctx, `
 		SELECT (
 		  SELECT string_agg(to_jsonb(k) ->> a.attname, ' ' ORDER BY a.attnum)
 		  FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
 		  WHERE i.indrelid = 'idempotency_keys'::regclass AND i.indisprimary)
 		FROM idempotency_keys k WHERE account_id = $1`, account)
-}
-
-func (p *player) hasKeys(ctx context.Context) (bool, error) {
-	var exists bool
-	err := p.Pool.QueryRow(ctx, `SELECT to_regclass('idempotency_keys') IS NOT NULL`).Scan(&exists)
-	return exists, err
 }
 
 func (p *player) texts(ctx context.Context, query string, args ...any) (map[string]bool, error) {

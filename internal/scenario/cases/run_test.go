@@ -214,10 +214,6 @@ func TestSkips(t *testing.T) {
 	err := play(t, script(`"x": {"gateway": "nobody", "mode": "live"}`, "", "", ``), &impostor{}, nil)
 	require.ErrorAs(t, err, &skipped)
 	require.ErrorContains(t, err, "the gateway nobody of source x is not in the registry")
-
-	err = play(t, script(stripe, `{"method": "GET", "path": "/v1/orders"}`, `[200]`, ``), &impostor{}, nil)
-	require.ErrorAs(t, err, &skipped)
-	require.ErrorContains(t, err, "idempotency does not exist")
 }
 
 // TestKillThatCannotCome arms a fault that nothing reaches, in a program that has

@@ -34,7 +34,7 @@ type Stage struct {
 	// APIKeys are keys of the accounts, by account, with the roles read and write.
 	APIKeys map[string]string
 
-	// SweepKeys runs the sweeper of idempotency keys once. Nil while there is none.
+	// SweepKeys runs the sweeper of idempotency keys once.
 	SweepKeys func(context.Context) error
 
 	// Audit folds every order again and returns what differs. Nil while there is none.
@@ -90,9 +90,6 @@ type Ended struct {
 type Options struct {
 	// HasGateway reports whether a gateway is in the program's registry.
 	HasGateway func(name string) bool
-
-	// HasIdempotency says that the package idempotency exists.
-	HasIdempotency bool
 
 	// QuietWithin is how long a database may take to become quiet. Default 30 s,
 	// the format's.
