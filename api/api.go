@@ -36,6 +36,8 @@ type Store interface {
 	Clock(ctx context.Context, tx store.Tx) (time.Time, error)
 	Command(ctx context.Context, tx store.Tx, e store.Event, cond store.Condition) (store.Result, error)
 	OrderTx(ctx context.Context, tx store.Tx, account string, id uuid.UUID) (store.Order, error)
+	PaymentsNamed(ctx context.Context, tx store.Tx, account string, realms []string, id string) ([]store.PaymentID, error)
+	DismissEvent(ctx context.Context, tx store.Tx, key store.EventKey, dismissed bool) error
 
 	// GetOrder returns the order of that id of the account, or an error that is [store.ErrNotFound].
 	GetOrder(ctx context.Context, account string, id uuid.UUID) (store.Order, error)
@@ -143,7 +145,7 @@ func New(st Store, keys KeysFunc, opts Options) (*API, error) {
 
 // endpoints are the groups of all there are.
 var endpoints = []func(*API){
-	(*API).orderEndpoints, (*API).orderListEndpoints, (*API).timelineEndpoints, (*API).eventEndpoints, (*API).replayEndpoints, (*API).effectEndpoints,
+	(*API).orderEndpoints, (*API).amendEndpoint, (*API).cancelEndpoint, (*API).orderListEndpoints, (*API).timelineEndpoints, (*API).eventEndpoints, (*API).replayEndpoints, (*API).effectEndpoints,
 }
 
 func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {

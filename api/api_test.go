@@ -234,7 +234,7 @@ func TestTransport(t *testing.T) {
 	for _, method := range []string{http.MethodDelete, http.MethodOptions, http.MethodPost} {
 		w := b.do(method, "/v1/orders/x", keyA, "")
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
-		require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+		require.Equal(t, "GET, HEAD, PATCH", w.Header().Get("Allow"))
 	}
 	for _, path := range []string{"/v1/orders/", "/v1", "/", "//v1/orders", "/v1/orders/x/y", "/V1/orders"} {
 		w := b.post(keyA, ordinary, func(r *http.Request) { r.URL.Path = path })

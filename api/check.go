@@ -53,7 +53,9 @@ func (ck *check) request(r *http.Request, c *call) error {
 	f := &faults{of: ck.of}
 	ck.queryOf(f, r.URL.RawQuery)
 	for _, p := range ck.header {
-		ck.parameter(f, p, r.Header.Values(p.Name))
+		if lines := r.Header.Values(p.Name); len(lines) > 0 {
+			ck.parameter(f, p, []string{joined(lines)})
+		}
 	}
 	if len(f.list) > 0 {
 		p := problem(CodeInvalidParameter, "A parameter is not what this endpoint takes; see errors.")
@@ -75,6 +77,9 @@ func (ck *check) request(r *http.Request, c *call) error {
 	}
 	return nil
 }
+
+// joined is a header that stands there several times as one (RFC 9110, 5.3).
+func joined(lines []string) string { return strings.Join(lines, ", ") }
 
 func (ck *check) queryOf(f *faults, raw string) {
 	values, err := url.ParseQuery(raw)

@@ -33,8 +33,15 @@ const (
 
 // The codes of some endpoints.
 const (
-	CodeInvalidCursor      Code = "invalid_cursor"
-	CodeOrderNotFound      Code = "order_not_found"
+	CodeInvalidCursor Code = "invalid_cursor"
+	CodeOrderNotFound Code = "order_not_found"
+
+	CodePreconditionRequired Code = "precondition_required"
+	CodeVersionMismatch      Code = "version_mismatch"
+	CodeUnregistered         Code = "unregistered"
+	CodeCaptured             Code = "captured"
+	CodeMoneyKept            Code = "money_kept"
+
 	CodeEventNotFound      Code = "event_not_found"
 	CodeEventAmbiguous     Code = "event_ambiguous"
 	CodeEventNotReplayable Code = "event_not_replayable"
@@ -70,8 +77,15 @@ var meanings = map[Code]meaning{
 	CodeInvalidJSON:          {http.StatusBadRequest, "The body is not one JSON value."},
 	CodeInvalidBody:          {http.StatusUnprocessableEntity, "The body is JSON and not what the endpoint takes; errors says where."},
 
-	CodeInvalidCursor:      {http.StatusBadRequest, "The cursor is none of this list."},
-	CodeOrderNotFound:      {http.StatusNotFound, "The account has no such order."},
+	CodeInvalidCursor: {http.StatusBadRequest, "The cursor is none of this list."},
+	CodeOrderNotFound: {http.StatusNotFound, "The account has no such order."},
+
+	CodePreconditionRequired: {http.StatusPreconditionRequired, "If-Match is missing: say which version of the order the change is meant for."},
+	CodeVersionMismatch:      {http.StatusPreconditionFailed, "The order is at another version than If-Match names; ETag says at which."},
+	CodeUnregistered:         {http.StatusConflict, "Nobody has registered the order yet: only a webhook has named it."},
+	CodeCaptured:             {http.StatusConflict, "Money was captured for the order once, so its total and currency stay."},
+	CodeMoneyKept:            {http.StatusConflict, "Money is kept for the order; it must go back first."},
+
 	CodeEventNotFound:      {http.StatusNotFound, "The account has no such event."},
 	CodeEventAmbiguous:     {http.StatusConflict, "Several sources of the account have an event of that id; say which with source."},
 	CodeEventNotReplayable: {http.StatusConflict, "The event was not read from a gateway's bytes, or this server does not read events again."},

@@ -121,7 +121,7 @@ func (a *API) run(op *huma.Operation, ck *check, do func(huma.Context)) http.Han
 			}
 			ctx, cancel := a.handling(r.Context())
 			defer cancel()
-			x = &exchange{humaContext: humachi.NewContext(op, r.WithContext(ctx), w), body: c.body, header: http.Header{}}
+			x = &exchange{humaContext: humachi.NewContext(op, r.WithContext(ctx), w), lines: r.Header, body: c.body, header: http.Header{}}
 			do(x)
 			switch {
 			case c.failure != nil:

@@ -17,6 +17,7 @@ type humaContext = huma.Context
 // type, and the answer is kept until the handler is done, so that a fault on the way can still be answered as one.
 type exchange struct {
 	humaContext
+	lines  http.Header // of the request
 	body   []byte
 	status int
 	header http.Header
@@ -26,7 +27,8 @@ type exchange struct {
 // BodyReader reads the body that was checked.
 func (x *exchange) BodyReader() io.Reader { return bytes.NewReader(x.body) }
 
-// Header hides what is settled: bodies are JSON, both ways.
+// Header hides what is settled: bodies are JSON, both ways. A header that stands there several times is one, as it was
+// checked.
 func (x *exchange) Header(name string) string {
 	switch {
 	case strings.EqualFold(name, "Content-Type"):
@@ -34,7 +36,7 @@ func (x *exchange) Header(name string) string {
 	case strings.EqualFold(name, "Accept"):
 		return ""
 	}
-	return x.humaContext.Header(name)
+	return joined(x.lines.Values(name))
 }
 
 // SetReadDeadline does nothing: the body was read, and the server has its own deadlines.

@@ -107,13 +107,13 @@ type bench struct {
 	*api.API
 	t    testing.TB
 	shop *shop
-	log  *bytes.Buffer
+	log  *logBuffer
 	reg  *prometheus.Registry
 }
 
 func setup(t testing.TB, opts api.Options) *bench {
 	t.Helper()
-	b := &bench{t: t, shop: &shop{orders: map[string]*store.Order{}}, log: &bytes.Buffer{}, reg: prometheus.NewRegistry()}
+	b := &bench{t: t, shop: &shop{orders: map[string]*store.Order{}}, log: &logBuffer{}, reg: prometheus.NewRegistry()}
 	opts.Now = func() time.Time { return now }
 	opts.Logger = slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts.Registerer = b.reg
@@ -121,6 +121,24 @@ func setup(t testing.TB, opts api.Options) *bench {
 	require.NoError(t, err)
 	b.API = a
 	return b
+}
+
+// logBuffer is a log that several write to while one reads.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func (b *bench) do(method, path, key, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {

@@ -83,12 +83,15 @@ func shown(status int, o store.Order) (*orderOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &orderOut{Status: status, ETag: `"` + strconv.Itoa(o.Version) + `"`, Body: dataOf[orderDoc]{doc}}
+	out := &orderOut{Status: status, ETag: etagOf(o.Version), Body: dataOf[orderDoc]{doc}}
 	if status == http.StatusCreated {
 		out.Location = orderPath(o.ID)
 	}
 	return out, nil
 }
+
+// etagOf is the entity tag of an order at a version.
+func etagOf(version int) string { return `"` + strconv.Itoa(version) + `"` }
 
 func orderPath(id uuid.UUID) string { return "/v1/orders/" + id.String() }
 

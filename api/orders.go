@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
@@ -22,7 +21,8 @@ func (a *API) orderEndpoints() {
 		Summary: "Register an order",
 		Description: "Registers what is sold. Payments find it by metadata.external_ref; without one it gets a reference of ours, to be handed to the gateway.\n\n" +
 			"201: this request registered the order, new or a webhook's stub. 200: the reference was registered before; the order is shown as it stands, " +
-			"and nothing of this request is taken, or a gateway's amount had made it with another total (flag total_differs).",
+			"and nothing of this request is taken, or a gateway's amount had made it with another total (flag total_differs).\n\n" +
+			"A request with an external_ref may be sent again at any time, with an Idempotency-Key or without one. Without either, each is another order.",
 		Idempotency: protected, Status: http.StatusCreated, Also: []int{http.StatusOK},
 		Request:  `{"data": {"amount": 5000, "currency": "EUR", "items": [{"sku": "A", "qty": 1}], "metadata": {"external_ref": "ord_123"}}}`,
 		Response: orderExample,
@@ -41,12 +41,26 @@ type createOrderIn struct {
 
 // newOrderDoc is what an order is registered with.
 type newOrderDoc struct {
-	Amount   minor        `json:"amount"`
-	Currency currencyCode `json:"currency"`
-	Items    []anyObject  `json:"items,omitempty" maxItems:"1000" doc:"What is sold; objects of your own, kept as they are."`
-	Metadata metadata     `json:"metadata,omitempty"`
+	Amount    minor        `json:"amount"`
+	Currency  currencyCode `json:"currency"`
+	Items     []anyObject  `json:"items,omitempty" maxItems:"1000" doc:"What is sold; objects of your own, kept as they are."`
+	Metadata  metadata     `json:"metadata,omitempty"`
+	ExpiresAt deadline     `json:"expires_at,omitempty"`
+}
 
-	ExpiresAt *time.Time `json:"expires_at,omitempty" nullable:"true" doc:"Until when it should be paid. After that it has the flag expired_unpaid, and is paid all the same if money comes. Absent or null: for ever."`
+// command is the registration that a request asks for.
+func (d newOrderDoc) command() (*order.Command, error) {
+	details, err := d.details()
+	if err != nil {
+		return nil, err
+	}
+	expires, err := d.ExpiresAt.time()
+	if err != nil {
+		return nil, err
+	}
+	return &order.Command{
+		Register: &order.Amount{Minor: int64(d.Amount), Currency: string(d.Currency)}, Details: details, ExpiresAt: expires,
+	}, nil
 }
 
 // details encodes what is kept beside the amount; nil if there is nothing.
@@ -75,7 +89,7 @@ func (d newOrderDoc) details() (json.RawMessage, error) {
 	return json.Marshal(said)
 }
 
-// noteBodyDiffers is logged where a reference was registered before with another body. It is answered as any repeat:
+// noteBodyDiffers is logged, and counted, where a reference was registered before with another body. It is answered as any repeat:
 // the reference alone says which order is meant.
 const noteBodyDiffers = "external_ref_body_differs"
 
@@ -97,55 +111,54 @@ func (a *API) createOrder(ctx context.Context, c *call, in *createOrderIn) (*ord
 		}
 		ref = id.String()
 	}
-	details, err := said.details()
+	cmd, err := said.command()
 	if err != nil {
 		return nil, err
 	}
-	delivery, err := uuid.NewV7()
-	if err != nil {
-		return nil, fmt.Errorf("make a delivery id: %w", err)
-	}
-	total := order.Amount{Minor: int64(said.Amount), Currency: string(said.Currency)}
-	event := store.Event{
-		Event: order.Event{
-			ID: store.RegisterID(ref), Type: "order.registered", Reference: ref, Strength: order.StrengthPerson,
-			Command: &order.Command{Register: &total, Details: details, ExpiresAt: said.ExpiresAt},
-		},
-		Account: c.key.Account, Source: store.APISource, Delivery: delivery, Payload: c.body,
-	}
-	var (
-		res store.Result
-		o   store.Order
-	)
-	err = a.unit(ctx, func(tx store.Tx) (err error) {
-		if event.At, err = a.store.Clock(ctx, tx); err != nil {
+	var out *orderOut
+	err = a.unit(ctx, func(tx store.Tx) error {
+		res, err := a.command(ctx, tx, c, order.Event{
+			ID: store.RegisterID(ref), Type: "order.registered", Reference: ref, Strength: order.StrengthPerson, Command: cmd,
+		}, store.Condition{})
+		if err != nil {
+			return fmt.Errorf("register: %w", err)
+		}
+		c.order, c.note = res.Order.String(), ""
+		repeated := res.Outcome == store.Duplicate
+		if res.Differs {
+			c.note = noteBodyDiffers
+		}
+		if !repeated {
+			// A repeat may come when the time is over, and is answered all the same.
+			if err := a.inFuture(ctx, tx, cmd.ExpiresAt); err != nil {
+				return err
+			}
+		}
+		if out, err = a.commanded(ctx, tx, c, http.StatusCreated, res.Order); err != nil {
 			return err
 		}
-		if res, err = a.store.Command(ctx, tx, event, store.Condition{}); err != nil {
-			return err
+		if repeated || slices.Contains(out.Body.Data.Flags, order.FlagTotalDiffers.String()) {
+			out.Status = http.StatusOK
 		}
-		o, err = a.store.OrderTx(ctx, tx, c.key.Account, res.Order)
-		return err
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("register: %w", err)
-	}
-	idempotency.SetResource(ctx, resourceOrder, o.ID)
-	c.order = o.ID.String()
-	if res.Differs {
-		c.note = noteBodyDiffers
-	}
+	return out, err
+}
 
-	status := http.StatusOK
-	if res.Outcome != store.Duplicate && !slices.Contains(o.Flags, order.FlagTotalDiffers.String()) {
-		status = http.StatusCreated
+// inFuture refuses a time limit that is over: nobody means that an order was never to be paid, but time zones are easily
+// mistaken. The clock is the database's, by which orders expire.
+func (a *API) inFuture(ctx context.Context, tx store.Tx, at *time.Time) error {
+	if at == nil {
+		return nil
 	}
-	out, err := shown(status, o)
+	now, err := a.store.Clock(ctx, tx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out.Location = orderPath(o.ID)
-	return out, nil
+	if !at.After(now) {
+		return invalid([]FieldError{{Pointer: "/data/expires_at", Code: "in_the_past", Detail: "must be a time in the future"}})
+	}
+	return nil
 }
 
 type getOrderIn struct {

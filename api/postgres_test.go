@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -39,7 +38,7 @@ func onPostgres(t *testing.T, opts api.Options) *shopOnPostgres {
 	require.NoError(t, err)
 	once, err := idempotency.New(kept, idempotency.Options{Scope: api.Scope, ResourceURL: api.ResourceURL})
 	require.NoError(t, err)
-	b := &bench{t: t, log: &bytes.Buffer{}}
+	b := &bench{t: t, log: &logBuffer{}}
 	opts.Idempotency = once
 	opts.Now = func() time.Time { return now }
 	opts.Logger = slog.New(slog.NewJSONHandler(b.log, nil))

@@ -28,6 +28,7 @@ type Problem struct {
 	Resource  *resourceDoc `json:"resource,omitempty" doc:"What the request has made, where its answer was not kept."`
 
 	allow      []string      // of a 405
+	etag       string        // how the order stands that a command was refused for
 	retryAfter time.Duration // of a 429
 }
 

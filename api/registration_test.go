@@ -32,6 +32,7 @@ func TestInvalidBodies(t *testing.T) {
 		{"List", "[]", 422, []string{" type"}},
 		{"NoData", "{}", 422, []string{"/data required"}},
 		{"DataIsAList", `{"data":[]}`, 422, []string{"/data type"}},
+		{"UnknownNull", with(`"ammount":null`), 422, []string{"/data/ammount unknown_field"}},
 		{"NothingInIt", `{"data":{}}`, 422, []string{"/data/amount required", "/data/currency required"}},
 		{"UnknownTopLevel", `{"data":{"amount":1,"currency":"EUR"},"meta":1}`, 422, []string{"/meta unknown_field"}},
 		{"UnknownField", with(`"ammount":5000,"a/b~c":1`), 422, []string{"/data/a~1b~0c unknown_field", "/data/ammount unknown_field"}},
@@ -89,7 +90,7 @@ func TestExactAmounts(t *testing.T) {
 	t.Parallel()
 	b := setup(t, api.Options{})
 	for i, amount := range []string{"0", "1", "1000000000000000"} {
-		w := b.post(keyA, fmt.Sprintf(`{"data":{"amount":%s,"currency":"KWD","metadata":{"external_ref":"%d","exact":9007199254740993}}}`, amount, i))
+		w := b.post(keyA, fmt.Sprintf(`{"data":{"amount":%s,"currency":"KWD","items":[{"a":null}],"metadata":{"external_ref":"%d","exact":9007199254740993,"b":null}}}`, amount, i))
 		require.Equal(t, http.StatusCreated, w.Code)
 		require.Contains(t, w.Body.String(), `"amount":`+amount+`,`)
 		require.Contains(t, w.Body.String(), `9007199254740993`, "no number goes through a float")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -62,25 +63,63 @@ func (metadata) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// externalRef returns the name that the metadata give; empty: none.
-func (m metadata) externalRef() (string, error) {
-	var named struct {
-		ExternalRef string `json:"external_ref"`
-	}
+// members are those of an object, and none of null. encoding/json would take External_Ref for external_ref; here the
+// exact name counts.
+func (m metadata) members() (map[string]json.RawMessage, error) {
 	if len(m) == 0 {
-		return "", nil
+		return nil, nil
 	}
-	// encoding/json would take External_Ref too; the exact name is looked up.
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(m, &fields); err != nil {
-		return "", fmt.Errorf("metadata: %w", err)
+		return nil, fmt.Errorf("metadata: %w", err)
 	}
-	if raw, ok := fields["external_ref"]; ok {
-		if err := json.Unmarshal(raw, &named.ExternalRef); err != nil {
+	return fields, nil
+}
+
+// null reports whether null was said, and not nothing.
+func (m metadata) null() bool { return string(m) == "null" }
+
+// externalRef returns the name that the metadata give; empty: none.
+func (m metadata) externalRef() (ref string, err error) {
+	fields, err := m.members()
+	if raw, ok := fields["external_ref"]; err == nil && ok {
+		if err := json.Unmarshal(raw, &ref); err != nil {
 			return "", fmt.Errorf("metadata.external_ref: %w", err)
 		}
 	}
-	return named.ExternalRef, nil
+	return ref, err
+}
+
+// deadline is the time until which something should happen. Absent and null are told apart only where the difference
+// matters.
+type deadline json.RawMessage
+
+// MarshalJSON keeps it raw.
+func (d deadline) MarshalJSON() ([]byte, error) { return json.RawMessage(d).MarshalJSON() }
+
+// UnmarshalJSON keeps it raw.
+func (d *deadline) UnmarshalJSON(b []byte) error { return (*json.RawMessage)(d).UnmarshalJSON(b) }
+
+// Schema documents it.
+func (deadline) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeString, Format: "date-time", Nullable: true,
+		Description: "Until when it should be paid, a time in the future. After it the order has the flag expired_unpaid, and is paid all the same if money comes. Null: for ever.",
+		Examples:    []any{"2026-10-08T09:00:00Z"},
+	}
+}
+
+// time is the deadline as Postgres keeps it; nil: none.
+func (d deadline) time() (*time.Time, error) {
+	if len(d) == 0 || string(d) == "null" {
+		return nil, nil
+	}
+	var t time.Time
+	if err := json.Unmarshal(d, &t); err != nil {
+		return nil, fmt.Errorf("deadline: %w", err)
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	return &t, nil
 }
 
 // canonical encodes JSON anew, with sorted keys and numbers as they were, so that two texts which mean the same are the

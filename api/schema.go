@@ -48,13 +48,15 @@ var formats = map[string]format{
 		return "", ""
 	},
 	"date-time": func(s string) (string, string) {
-		if _, err := time.Parse(time.RFC3339, s); err != nil {
+		t, err := time.Parse(time.RFC3339, s)
+		if year := t.UTC().Year(); err != nil || year < 1 || year > 9999 {
 			return "invalid_time", "must be a time such as 2026-01-31T12:00:00Z (RFC 3339)"
 		}
 		return "", ""
 	},
 	formatCurrency:  isCurrency,
 	formatReference: isReference,
+	formatMatching:  isMatching,
 }
 
 // learn prepares a schema, or says what of it nobody would check.
@@ -195,8 +197,8 @@ func (f *faults) object(at string, sch *huma.Schema, v any) {
 		value, there := m[name]
 		prop, known := sch.Properties[name]
 		more, schema := sch.AdditionalProperties.(*huma.Schema)
-		switch {
-		case (!there || value == nil && !f.of.resolve(prop).Nullable) && slices.Contains(sch.Required, name):
+		switch required := slices.Contains(sch.Required, name); {
+		case required && (!there || value == nil && known && !f.of.resolve(prop).Nullable):
 			f.add(where, "required", "is missing")
 		case known:
 			f.check(where, prop, value)

@@ -74,6 +74,9 @@ func (a *API) report(r *http.Request, w *statusWriter, c *call) {
 		status = http.StatusOK // what net/http answers for those who write nothing
 	}
 	a.metrics.requests.WithLabelValues(c.route, strconv.Itoa(status)).Inc()
+	if c.note == noteBodyDiffers {
+		a.metrics.differs.WithLabelValues(c.key.Account).Inc()
+	}
 	took := max(0, a.opts.Now().Sub(c.began))
 	a.metrics.seconds.WithLabelValues(c.route).Observe(took.Seconds())
 
@@ -156,6 +159,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	c.code = p.Code
 	h := w.Header()
+	if p.etag != "" {
+		h.Set("ETag", p.etag)
+	}
 	switch p.Status {
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", seconds(a.opts.RetryAfter))
@@ -193,6 +199,7 @@ func seconds(d time.Duration) string {
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	differs  *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -206,6 +213,10 @@ func newMetrics() *metrics {
 			Help:    "Time from a request's headers to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"route"}),
+		differs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "paidonce_api_external_ref_body_differs_total",
+			Help: "Requests that named an external_ref which had come with another body before, by account. They were answered with what it stood for.",
+		}, []string{"account"}),
 	}
 }
 
@@ -213,5 +224,5 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	return errors.Join(r.Register(m.requests), r.Register(m.seconds))
+	return errors.Join(r.Register(m.requests), r.Register(m.seconds), r.Register(m.differs))
 }
