@@ -28,11 +28,29 @@ func ticks(stat string) time.Duration {
 	return time.Duration(user+system) * clockTick
 }
 
-// cpuOfPostgres is the processor time of all running processes called postgres.
-func cpuOfPostgres() (sum time.Duration) {
+// cpuOfPostgres is the processor time that the server in dir has used, with all of its processes, also those that have ended.
+func cpuOfPostgres(dir string) time.Duration {
+	file, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(file), "\n")
+	postmaster := strings.TrimSpace(first)
+	stat, err := os.ReadFile("/proc/" + postmaster + "/stat")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	ended, _ := strconv.Atoi(fields[13])
+	endedSystem, _ := strconv.Atoi(fields[14])
+	sum := ticks(string(stat)) + time.Duration(ended+endedSystem)*clockTick
 	found, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range found {
-		if stat, err := os.ReadFile(path); err == nil && strings.Contains(string(stat), "(postgres)") {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); fields[1] == postmaster {
 			sum += ticks(string(stat))
 		}
 	}

@@ -88,11 +88,12 @@ func median(v []float64) float64 {
 }
 
 type server struct {
-	name string
-	url  string
-	db   string
-	pid  int
-	next atomic.Int64 // order numbers
+	name  string
+	url   string
+	db    string
+	pgDir string
+	pid   int
+	next  atomic.Int64 // order numbers
 }
 
 func startServer(b *testing.B, pg *localpg.Server, role string) *server {
@@ -120,7 +121,7 @@ func startServer(b *testing.B, pg *localpg.Server, role string) *server {
 	})
 	addr, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(b, err, "the %s server did not start", role)
-	return &server{name: role, url: "http://" + strings.TrimSpace(addr), db: db, pid: cmd.Process.Pid}
+	return &server{name: role, url: "http://" + strings.TrimSpace(addr), db: db, pgDir: pg.Dir(), pid: cmd.Process.Pid}
 }
 
 // round sends webhooks for roundTime and returns acknowledged events a second.
@@ -162,7 +163,7 @@ func (s *server) load(b *testing.B, n, want int, next func() (*http.Request, err
 	tr := &http.Transport{MaxIdleConnsPerHost: n, MaxConnsPerHost: n, DisableCompression: true}
 	defer tr.CloseIdleConnections()
 	client := &http.Client{Transport: tr}
-	start, server, postgres, self := time.Now(), cpuOf(s.pid), cpuOfPostgres(), cpuOf(os.Getpid())
+	start, server, postgres, self := time.Now(), cpuOf(s.pid), cpuOfPostgres(s.pgDir), cpuOf(os.Getpid())
 	for range n {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -190,7 +191,7 @@ func (s *server) load(b *testing.B, n, want int, next func() (*http.Request, err
 	answers := time.Duration(max(done.Load(), 1))
 	return loaded{
 		rate:   float64(done.Load()) / time.Since(start).Seconds(),
-		server: (cpuOf(s.pid) - server) / answers, postgres: (cpuOfPostgres() - postgres) / answers, generator: (cpuOf(os.Getpid()) - self) / answers,
+		server: (cpuOf(s.pid) - server) / answers, postgres: (cpuOfPostgres(s.pgDir) - postgres) / answers, generator: (cpuOf(os.Getpid()) - self) / answers,
 	}
 }
 
