@@ -25,8 +25,8 @@ type Command struct {
 	// anything about that payment: see [Ledger.Confirmed].
 	Confirm bool `json:"confirm,omitempty"`
 
-	// Income: the event's facts are money that came outside of gateways, or its being taken back.
-	Income bool `json:"income,omitempty"`
+	// Income: the event's facts are money that came outside of gateways, or that this was taken back.
+	Income *Income `json:"income,omitempty"`
 
 	// Link: a person says that the payment belongs to the order that the event names; naming none takes that back.
 	Link bool `json:"link,omitempty"`
@@ -63,7 +63,7 @@ const Dismissible = allFlags &^ FlagUnregistered
 func (c *Command) Validate() error {
 	kinds := 0
 	for _, is := range []bool{
-		c.Register != nil, c.Amend != nil, c.Cancel, c.Confirm, c.Income, c.Link, c.Dismiss|c.Restore != 0,
+		c.Register != nil, c.Amend != nil, c.Cancel, c.Confirm, c.Income != nil, c.Link, c.Dismiss|c.Restore != 0,
 	} {
 		if is {
 			kinds++
@@ -76,6 +76,8 @@ func (c *Command) Validate() error {
 		return fmt.Errorf("order: total %d %s", c.Register.Minor, c.Register.Currency)
 	case c.Amend != nil && c.Amend.Total != nil && !c.Amend.Total.countable():
 		return fmt.Errorf("order: total %d %s", c.Amend.Total.Minor, c.Amend.Total.Currency)
+	case c.Income != nil && !c.Income.valid():
+		return errors.New("order: income of no known kind, or of no amount")
 	case (c.Dismiss|c.Restore)&^Dismissible != 0:
 		return fmt.Errorf("order: flags %s cannot be dismissed", (c.Dismiss|c.Restore)&^Dismissible)
 	case c.Register == nil && (c.Details != nil || c.ExpiresAt != nil):

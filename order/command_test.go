@@ -153,6 +153,11 @@ func TestCommandsAreOfOneKind(t *testing.T) {
 		"Unregistered":    {Dismiss: order.FlagUnregistered},
 		"UnknownFlag":     {Restore: 1 << 30},
 		"DetailsOfCancel": {Cancel: true, Details: json.RawMessage(`{}`)},
+		"IncomeOfNoKind":  {Income: &order.Income{}},
+		"UnknownIncome":   {Income: &order.Income{Kind: "barter"}},
+		"SourceOfNothing": {Income: &order.Income{Kind: order.IncomeCash, Source: &order.Amount{Currency: "USD"}}},
+		"SourceNowhere":   {Income: &order.Income{Kind: order.IncomeCash, Source: &order.Amount{Minor: 1}}},
+		"VoidedKind":      {Income: &order.Income{Kind: order.IncomeCash, Voided: true}},
 	} {
 		require.Error(t, c.Validate(), name)
 	}
@@ -160,7 +165,8 @@ func TestCommandsAreOfOneKind(t *testing.T) {
 		"Register": {Register: &eur, Details: json.RawMessage(`{}`), ExpiresAt: &time.Time{}},
 		"Amend":    {Amend: &order.Amendment{}},
 		"Both":     {Dismiss: order.FlagOverpaid, Restore: order.FlagUnderpaid},
-		"Income":   {Income: true},
+		"Income":   {Income: &order.Income{Kind: order.IncomeCash, Source: &order.Amount{Minor: 1, Currency: "USD"}}},
+		"Voided":   {Income: &order.Income{Voided: true}},
 	} {
 		require.NoError(t, c.Validate(), name)
 	}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ func commandText(c *order.Command, e store.StoredEvent) []string {
 		parts = append(parts, "canceled by the merchant")
 	case c.Confirm:
 		parts = append(parts, "the checkout's answer about "+strings.Join(e.Payment, " = "))
-	case c.Income:
-		parts = append(parts, "money outside of gateways")
+	case c.Income != nil:
+		parts = append(parts, incomeText(c.Income, e))
 	case c.Link && e.Reference == "":
 		parts = append(parts, "a person took back where "+strings.Join(e.Payment, " = ")+" belongs")
 	case c.Link:
@@ -38,6 +39,50 @@ func commandText(c *order.Command, e store.StoredEvent) []string {
 		parts = append(parts, "a person wants to see "+words(c.Restore)+" again")
 	}
 	return parts
+}
+
+// incomeText is about money that no gateway has seen. Its one fact is told with it.
+func incomeText(in *order.Income, e store.StoredEvent) string {
+	var what string
+	for _, f := range e.Facts {
+		what = money(f.Amount, f.Currency)
+	}
+	if in.Voided {
+		return what + " received outside of gateways, taken back"
+	}
+	switch in.Kind {
+	case order.IncomeBankTransfer:
+		what += " by bank transfer"
+	case order.IncomeCash:
+		what += " in cash"
+	case order.IncomeCheque:
+		what += " by cheque"
+	case order.IncomeCard:
+		what += " by card"
+	}
+	what += ", received outside of gateways"
+	if in.Source != nil {
+		what += " as " + money(in.Source.Minor, in.Source.Currency)
+	}
+	return what
+}
+
+// incomeSentence is about a payment that is an income; empty if it is none.
+func incomeSentence(p store.Payment, events []store.StoredEvent) string {
+	text, end := "", "."
+	for _, e := range events {
+		switch {
+		case e.Command == nil || e.Command.Income == nil || len(e.Payment) == 0 || !slices.Contains(p.Ledger.IDs, e.Payment[0]):
+		case e.Command.Income.Voided:
+			end = ", and taken back: it does not count any more."
+		default:
+			text = fmt.Sprintf("Income %s: %s", e.Payment[0], incomeText(e.Command.Income, e))
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return text + end
 }
 
 func amendmentText(a *order.Amendment) []string {

@@ -99,8 +99,10 @@ func factsText(e store.StoredEvent) string {
 	if c := e.Command; c != nil {
 		parts = append(parts, commandText(c, e)...)
 	}
-	for _, f := range e.Facts {
-		parts = append(parts, factText(f))
+	if e.Command == nil || e.Command.Income == nil {
+		for _, f := range e.Facts {
+			parts = append(parts, factText(f))
+		}
 	}
 	if len(parts) == 0 {
 		return ""

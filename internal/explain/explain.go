@@ -140,7 +140,7 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 		}
 	}
 	for _, p := range t.Payments {
-		why = append(why, paymentSentence(p))
+		why = append(why, cmp.Or(incomeSentence(p, t.Events), paymentSentence(p)))
 	}
 	for _, e := range t.Events {
 		if needsWord(e, t) {
