@@ -3,6 +3,9 @@ package store
 import (
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 // conditions puts the WHERE of a list together. A condition that is absent must be absent from the text too, or no index is
@@ -33,4 +36,29 @@ func (c *conditions) where() string {
 		return ""
 	}
 	return " WHERE " + strings.Join(c.list, " AND ")
+}
+
+// created asks for rows that were made from the one time on and before the other, where they are not zero. Rows are listed by
+// their ids, which are by age: the bounds on ids are what an index can use.
+func (c *conditions) created(table string, from, until time.Time) {
+	if !from.IsZero() {
+		c.add(table+".created_at >= ? AND "+table+".id >= ?", from, firstID(from.Add(-idSlack)))
+	}
+	if !until.IsZero() {
+		c.add(table+".created_at < ? AND "+table+".id < ?", until, firstID(until.Add(idSlack)))
+	}
+}
+
+// idSlack is how far the time in a row's id, which is a process's, may be from created_at, which is the database's. Clocks
+// that differ by more than minutes have every signature refused.
+const idSlack = time.Hour
+
+// firstID is the least UUIDv7 that could have been made at t.
+func firstID(t time.Time) uuid.UUID {
+	var id uuid.UUID
+	ms := uint64(min(max(t.UnixMilli(), 0), 1<<48-1))
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	return id
 }

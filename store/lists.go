@@ -27,10 +27,6 @@ type OrderFilter struct {
 	Limit  int       // default 50, at most 1000
 }
 
-// idSlack is how far the time in an order's id, which is a process's, may be from created_at, which is the database's. Clocks
-// that differ by more than minutes have every signature refused.
-const idSlack = time.Hour
-
 func (f OrderFilter) conditions() (*conditions, error) {
 	c := &conditions{}
 	if f.Account != "" {
@@ -55,27 +51,11 @@ func (f OrderFilter) conditions() (*conditions, error) {
 	if f.Older > 0 {
 		c.add("o.created_at <= now() - ?::interval", f.Older)
 	}
-	// Orders are listed by their ids, which are by age: the bounds on ids are what an index can use.
-	if !f.CreatedFrom.IsZero() {
-		c.add("o.created_at >= ? AND o.id >= ?", f.CreatedFrom, firstID(f.CreatedFrom.Add(-idSlack)))
-	}
-	if !f.CreatedUntil.IsZero() {
-		c.add("o.created_at < ? AND o.id < ?", f.CreatedUntil, firstID(f.CreatedUntil.Add(idSlack)))
-	}
+	c.created("o", f.CreatedFrom, f.CreatedUntil)
 	if f.Before != uuid.Nil {
 		c.add("o.id < ?", f.Before)
 	}
 	return c, nil
-}
-
-// firstID is the least UUIDv7 that could have been made at t.
-func firstID(t time.Time) uuid.UUID {
-	var id uuid.UUID
-	ms := uint64(min(max(t.UnixMilli(), 0), 1<<48-1))
-	for i := range 6 {
-		id[i] = byte(ms >> (8 * (5 - i)))
-	}
-	return id
 }
 
 // ListOrders returns orders, newest first, and the cursor of the next page (zero: there is none).

@@ -75,6 +75,22 @@ func TestListsReadByIndex(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+	incomes := func(f store.IncomeFilter) func(*testing.T) {
+		return func(t *testing.T) {
+			f.Account, f.Limit = "a", 50
+			found, next, err := s.ListIncomes(t.Context(), f)
+			require.NoError(t, err)
+			require.NotEmpty(t, found)
+			if f.Ref != "" {
+				return
+			}
+			require.Len(t, found, 50)
+			f.Before = next
+			_, _, err = s.ListIncomes(t.Context(), f)
+			require.NoError(t, err)
+		}
+	}
+	busy := firstOrder(t, pool)
 	for name, tt := range map[string]struct {
 		do   func(*testing.T)
 		most int // rows read for a page of 51
@@ -96,6 +112,12 @@ func TestListsReadByIndex(t *testing.T) {
 		"Effects":            {effects(store.EffectFilter{}), 300},
 		"EffectsDead":        {effects(store.EffectFilter{States: []order.EffectState{order.EffectDead}}), 200},
 		"EffectsOfAnOrder":   {effects(store.EffectFilter{Ref: "ord_10000"}), 10},
+		"Incomes":            {incomes(store.IncomeFilter{}), 120}, // each with its order
+		"IncomesReceived":    {incomes(store.IncomeFilter{Status: store.IncomeReceived}), 120},
+		"IncomesVoided":      {incomes(store.IncomeFilter{Status: store.IncomeVoided}), 120},
+		"IncomesOfAnOrder":   {incomes(store.IncomeFilter{Order: busy}), 120},
+		"IncomesRef":         {incomes(store.IncomeFilter{Ref: "inc_10000"}), 2},
+		"IncomesUntil":       {incomes(store.IncomeFilter{CreatedUntil: middle}), 120 + 3600},
 		"EventsByID": {func(t *testing.T) {
 			found, err := s.EventsByID(t.Context(), "a", "evt_10000")
 			require.NoError(t, err)
@@ -145,8 +167,22 @@ func fillLists(t *testing.T, pool *pgxpool.Pool) {
 			CASE WHEN n % 200 = 8 THEN 'flagged' ELSE 'applied' END, '{}', '', 1
 		FROM orders, LATERAL (SELECT substr(external_ref, 5)::int AS n) x`)
 	require.NoError(t, err)
+	// Every hundredth order has many, every hundredth income is void.
+	_, err = pool.Exec(t.Context(), `
+		INSERT INTO incomes (account_id, id, external_ref, order_id, kind, amount, currency, status, voided_at, created_at)
+		SELECT account_id, id, 'inc_' || n, CASE WHEN n % 100 = 0 THEN (SELECT id FROM orders WHERE external_ref = 'ord_2') END, 'cash', n, 'EUR',
+			CASE WHEN n % 100 = 50 THEN 'voided' ELSE 'received' END, CASE WHEN n % 100 = 50 THEN created_at END, created_at
+		FROM orders, LATERAL (SELECT substr(external_ref, 5)::int AS n) x`)
+	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), `ANALYZE`)
 	require.NoError(t, err)
+}
+
+// firstOrder is the order that has the incomes.
+func firstOrder(t *testing.T, pool *pgxpool.Pool) (id uuid.UUID) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT id FROM orders WHERE external_ref = 'ord_2'`).Scan(&id))
+	return id
 }
 
 // statements notes what is asked of the database.
