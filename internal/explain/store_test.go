@@ -66,3 +66,51 @@ func TestFromTheDatabase(t *testing.T) {
 	text := explain.Event(events[0], &tl).Text()
 	require.True(t, strings.HasPrefix(text, lines["evt_1"]+"\n"), text)
 }
+
+// Money that no gateway has seen, in the words of somebody who was there.
+func TestIncomesFromTheDatabase(t *testing.T) {
+	t.Parallel()
+	st, err := store.New(storetest.Open(t), store.Options{})
+	require.NoError(t, err)
+	total := order.Amount{Minor: 8000, Currency: "EUR"}
+	res, err := st.Apply(t.Context(), []store.Event{{Account: "shop", Source: store.APISource, Event: order.Event{
+		ID: "register:ord_1", Type: "order.registered", Reference: "ord_1", Command: &order.Command{Register: &total},
+	}}})
+	require.NoError(t, err)
+	enter := func(n store.NewIncome) (in store.EnteredIncome) {
+		n.Account, n.OrderRef, n.Amount.Currency = "shop", "ord_1", "EUR"
+		require.NoError(t, st.InTx(t.Context(), func(tx store.Tx) (err error) {
+			in, err = st.CreateIncome(t.Context(), tx, n)
+			return err
+		}))
+		return in
+	}
+	cash := enter(store.NewIncome{Kind: order.IncomeCash, Amount: order.Amount{Minor: 5000}})
+	dollars := enter(store.NewIncome{Kind: order.IncomeOther, Amount: order.Amount{Minor: 3000}, Source: &order.Amount{Minor: 3500, Currency: "USD"}, Ref: "inc_2"})
+	require.NoError(t, st.InTx(t.Context(), func(tx store.Tx) error {
+		_, _, err := st.VoidIncome(t.Context(), tx, "shop", cash.ID)
+		return err
+	}))
+
+	tl, err := st.Timeline(t.Context(), "shop", res[0].Order)
+	require.NoError(t, err)
+	r := explain.Order(tl)
+	require.Equal(t, "Order ord_1 is not paid, it is partially paid: only 30.00 EUR of 80.00 EUR is kept.", r.Answer)
+	require.ElementsMatch(t, []string{
+		"Income " + cash.ID.String() + ": 50.00 EUR in cash, received outside of gateways, and taken back: it does not count any more.",
+		"Income " + dollars.ID.String() + ": 30.00 EUR, received outside of gateways as 35.00 USD.",
+		"Flag underpaid: 30.00 EUR was captured, less than the total of 80.00 EUR.",
+	}, r.Why)
+	var lines []string
+	for _, l := range r.Lines {
+		if l.Kind == "event" {
+			lines = append(lines, strings.ReplaceAll(l.Text, cash.ID.String(), "(cash)"))
+		}
+	}
+	require.Equal(t, []string{
+		"Event register:ord_1, order.registered (total 80.00 EUR), was applied: it created the order (v1, pending).",
+		"Event income:(cash), income.received (50.00 EUR in cash, received outside of gateways), was applied: order v1 → v2, pending → partially paid.",
+		"Event income:ref:inc_2, income.received (30.00 EUR, received outside of gateways as 35.00 USD), was applied: order v2 → v3, partially paid → paid.",
+		"Event income_voided:(cash), income.voided (50.00 EUR received outside of gateways, taken back), was applied: order v3 → v4, paid → partially paid.",
+	}, lines)
+}
