@@ -24,7 +24,9 @@ import (
 //     with the transaction that is made of it.
 //   - A subscription lists its transactions, and the one that was created last is
 //     the one that was charged.
-//   - The merchant's reference is order-id of the transaction.
+//   - The merchant's reference is order-id of the transaction. One without it, of a
+//     subscription, is of the billing period that it names, where the
+//     subscription's id is a recurrence.
 //   - Notifications have no id. It is a hash of the XML.
 //   - Keys belong to the sandbox or to production, so that no byte has to tell.
 //
@@ -48,6 +50,7 @@ var Braintree = &Gateway{
 		Notes: "**Sales by card send no notification**: only ACH and SEPA debits, local payments, subscriptions, refunds that fail and disputes do. " +
 			"For cards confirm the order from your own code when `Transaction: Sale` returns. " +
 			"The check of the URL (`bt_challenge`) is answered, with the first of several secrets. " +
+			"A charge of a subscription pays the order of its billing period where a recurrence has the subscription's id as its `external_ref`. " +
 			"Not confirmed: the deadline, that a retry repeats the bytes of the first try (if not, its facts are the same and join to nothing new), " +
 			"and that a subscription lists its newest transaction with `created-at`.",
 	},
@@ -207,9 +210,19 @@ func braintreeNewest(r *reader) string {
 	return newest
 }
 
+// braintreeRenewal: the transaction says on which day the billing period begins
+// that it is for, and no time. The merchant may choose the subscription's id.
+func braintreeRenewal(r *reader, at string) {
+	r.Renewal = renews(r.source, time.Time{}, r.first("/subject/subscription/id"))
+	if on := r.at(at + "/subscription/billing-period-start-date").Str; isDay(on) {
+		r.Renewal.On = on
+	}
+}
+
 func braintreeCharged(r *reader) {
 	if at := braintreeNewest(r); at != "" {
 		id := braintreePayment(r, at)
+		braintreeRenewal(r, at)
 		m := braintreeMoney(r, at)
 		r.own(m)
 		r.add(order.Fact{Kind: order.KindCaptured, Ref: id, Status: order.StatusOK}, m)
@@ -219,6 +232,7 @@ func braintreeCharged(r *reader) {
 func braintreeNotCharged(r *reader) {
 	if at := braintreeNewest(r); at != "" {
 		braintreePayment(r, at)
+		braintreeRenewal(r, at)
 		r.phase(order.StatusFailed, 0)
 	}
 }

@@ -131,14 +131,18 @@ func (g *Gateway) Fetched(s Source, o Object, a Answer) ([]order.Event, error) {
 	realm := g.Realm(s)
 	for i := range events {
 		ev := &events[i]
-		if ev.ID == "" {
-			ev.ID = "pending" // until it is complete; see below
-			if err := finish(ev, s, realm); err != nil {
-				return nil, err
-			}
-			ev.ID = fetchedID(o, *ev)
+		made := ev.ID == ""
+		if made {
+			ev.ID = "pending" // what it is made of is known once the event is complete
 		}
 		if err := finish(ev, s, realm); err != nil {
+			return nil, err
+		}
+		if !made {
+			continue
+		}
+		ev.ID = fetchedID(o, *ev)
+		if err := finishID(ev); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +177,8 @@ func digest(ev order.Event) string {
 		Own       *order.Amount
 		Ignored   string
 		Broken    string
-	}{ev.Type, ev.Payment, ev.Reference, ev.Facts, ev.Own, ev.Ignored, ev.Broken})
+		Renewal   *order.Renewal `json:",omitempty"`
+	}{ev.Type, ev.Payment, ev.Reference, ev.Facts, ev.Own, ev.Ignored, ev.Broken, ev.Renewal})
 	if err != nil {
 		panic(fmt.Sprintf("gateway: facts do not marshal: %v", err)) // texts and numbers do
 	}

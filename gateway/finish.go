@@ -11,10 +11,8 @@ import (
 // finish completes an event that a gateway file read: the realm, the
 // reference's pattern, and the form that [Gateway.Events] promises.
 func finish(ev *order.Event, s Source, realm string) *ParseError {
-	// What follows a # marks a second meaning of an id in our tables.
-	ev.ID = strings.ReplaceAll(ev.ID, "#", "%23")
-	if !isName(ev.ID) {
-		return parseError("no_event_id", "an event has no readable id")
+	if err := finishID(ev); err != nil {
+		return err
 	}
 	ev.Realm = realm
 
@@ -22,6 +20,7 @@ func finish(ev *order.Event, s Source, realm string) *ParseError {
 	if !order.IsReference(ev.Reference) {
 		ev.Reference, ev.Strength = "", 0
 	}
+	ev.Renewal = finishRenewal(ev.Renewal, ev.Reference)
 	if ev.Broken == "" && ev.Ignored == "" {
 		if err := ev.Validate(); err != nil {
 			ev.Broken = err.Error()
@@ -32,7 +31,17 @@ func finish(ev *order.Event, s Source, realm string) *ParseError {
 		// What names the payment and the order stays, for the person who looks.
 		ev.Ignored, ev.Fetch, ev.Facts, ev.Own = "", "", nil, nil
 	case ev.Ignored != "", ev.Fetch != "":
-		ev.Facts, ev.Own, ev.Payment, ev.Reference, ev.Strength = nil, nil, nil, "", 0
+		ev.Facts, ev.Own, ev.Payment, ev.Reference, ev.Strength, ev.Renewal = nil, nil, nil, "", 0, nil
+	}
+	return nil
+}
+
+// finishID makes an id one that our tables can hold.
+func finishID(ev *order.Event) *ParseError {
+	// What follows a # marks a second meaning of an id in our tables.
+	ev.ID = strings.ReplaceAll(ev.ID, "#", "%23")
+	if !isName(ev.ID) {
+		return parseError("no_event_id", "an event has no readable id")
 	}
 	return nil
 }

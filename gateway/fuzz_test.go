@@ -104,6 +104,10 @@ func requireForm(t *testing.T, s gateway.Source, evs []order.Event) {
 			require.Empty(t, ev.Facts)
 			require.Nil(t, ev.Own)
 		}
+		if ev.Renewal != nil {
+			require.Empty(t, ev.Ignored)
+			require.NotEmpty(t, ev.Renewal.Of)
+		}
 		for _, fact := range ev.Facts {
 			require.GreaterOrEqual(t, fact.Amount, int64(0))
 			if fact.Kind == order.KindCaptured && fact.Status != order.StatusFailed {

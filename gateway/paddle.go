@@ -16,8 +16,10 @@ import (
 //     what was due after discounts, taxes and credits.
 //   - The merchant's reference is order_id or external_ref in the transaction's
 //     custom_data. What a subscription charges later has it copied from the first
-//     sale and is another one: it has no reference. Adjustments have none either;
-//     they name the transaction.
+//     sale and is another one: it has no reference. A renewal (origin
+//     subscription_recurring) is of the period that billing_period begins, where
+//     that reference or the subscription's id is a recurrence. Adjustments have no
+//     reference either; they name the transaction.
 //   - Refunds are adjustments, by id, with a status of their own. Chargebacks are
 //     adjustments too, but what ends one is another adjustment that names only the
 //     transaction; so a transaction has one dispute, under its own id, which the
@@ -38,7 +40,8 @@ var Paddle = &Gateway{
 		Retries:  "60 tries in three days for live accounts, 3 in 15 minutes in the sandbox (remembered, not confirmed).",
 		Ordering: "None is promised; `occurred_at` orders them.",
 		Notes: "The payload does not tell the sandbox from live. Events of Paddle's simulator (`ntfsimevt_…`) do not count on a live source; set the destination's usage type to platform only. Put the order's reference into `custom_data.order_id` of the transaction. " +
-			"Renewals, upgrades and one-time charges of a subscription carry the custom data of its first transaction, so that they get no reference; " +
+			"Renewals, upgrades and one-time charges of a subscription carry the custom data of its first transaction, so that they get no reference, " +
+			"unless a recurrence has that reference or the subscription's id (`sub_…`) as its `external_ref`: a renewal then pays the order of its billing period; " +
 			"for orders of your own per charge, set `reference`. " +
 			"What a customer pays from a credit balance is not part of `grand_total`, and so not of what is captured. " +
 			"Chargebacks of one transaction are one dispute: the amount of the latest counts. " +
@@ -104,8 +107,12 @@ func paddleSnapshot(r *reader, failed order.Status) {
 	r.Payment = []string{r.text("/data/id")}
 	// https://developer.paddle.com/build/transactions/custom-data (copied to later
 	// transactions); changing the card of a subscription is a transaction too.
-	if origin := r.at("/data/origin").Str; !strings.HasPrefix(origin, "subscription_") {
-		r.Reference = r.first("/data/custom_data/order_id", "/data/custom_data/external_ref")
+	ref := r.first("/data/custom_data/order_id", "/data/custom_data/external_ref")
+	switch origin := r.at("/data/origin").Str; {
+	case origin == "subscription_recurring":
+		r.Renewal = renews(r.source, r.date("/data/billing_period/starts_at"), r.first("/data/subscription_id"), ref)
+	case !strings.HasPrefix(origin, "subscription_"):
+		r.Reference = ref
 	}
 	phase, known := paddlePhases[r.text("/data/status")]
 	if !known {

@@ -16,7 +16,8 @@ import (
 //   - The merchant's reference is metadata.order_id, else a session's
 //     client_reference_id, else metadata.external_ref. For the first invoice of
 //     a subscription the subscription's metadata counts too; its renewals have
-//     no order unless their own metadata names one.
+//     no order unless their own metadata names one, or the subscription is a
+//     recurrence: then the first line of its items tells the period.
 //   - Captured and refunded amounts are running totals of the payment, so events
 //     may come in any order; refunds also come one by one. Subscribe to
 //     refund.* besides charge.refunded: failures are told by id only.
@@ -37,7 +38,9 @@ var Stripe = &Gateway{
 		EventID:  "`id` (`evt_…`), the same over all tries.",
 		Retries:  "Up to three days with growing pauses in live mode; a few hours in test mode.",
 		Ordering: "None is promised.",
-		Notes:    "Subscribe to `refund.*` besides `charge.refunded`: failures of refunds are told by id only. Thin events need `access_token`.",
+		Notes: "Subscribe to `refund.*` besides `charge.refunded`: failures of refunds are told by id only. Thin events need `access_token`. " +
+			"An invoice of a subscription (the first one and its renewals) pays the order of its period where a recurrence has the reference in the subscription's metadata, " +
+			"or the subscription's id (`sub_…`), as its `external_ref`.",
 	},
 	Covers:  Coverage{Of: "body"},
 	AckBody: `{"received":true}`,
@@ -185,6 +188,7 @@ func readStripe(s Source, doc value, top object, t *stripeType, ev *order.Event)
 		ev.Payment = distinct(t.kind.ids(e))
 		ev.Strength = t.kind.strength
 		ev.Reference = e.reference()
+		ev.Renewal = e.renewal(s)
 	}
 	if s.Reference != "" {
 		ref, err := doc.at(s.Reference)

@@ -34,7 +34,7 @@ var (
 		object: "checkout.session", strength: order.StrengthPayment, own: "amount_total",
 		fields: []string{
 			"id", "object", "amount_total", "currency", "metadata", "client_reference_id", "payment_intent",
-			"payment_status", "invoice", "status",
+			"payment_status", "invoice", "status", "subscription", "created",
 		},
 		ids: func(e *stripeEvent) []string {
 			return []string{e.idOf("payment_intent"), e.idOf("invoice"), e.id()}
@@ -62,7 +62,7 @@ var (
 		object: "invoice", strength: order.StrengthPayment, own: "amount_due",
 		fields: []string{
 			"id", "object", "amount_paid", "amount_due", "currency", "metadata", "payment_intent", "charge", "payments",
-			"billing_reason", "subscription_details", "parent",
+			"billing_reason", "subscription", "subscription_details", "parent", "lines",
 		},
 		ids: func(e *stripeEvent) []string {
 			ids := append([]string{e.idOf("payment_intent"), e.idOf("charge")}, e.payments()...)
@@ -253,22 +253,9 @@ func (e *stripeEvent) metadata(v value) (found [2]string) {
 	return found
 }
 
-// subscription is the reference in the metadata of an invoice's subscription:
-// in subscription_details, from 2025-03-31 on in parent.subscription_details.
+// subscription is the reference in the metadata of an invoice's subscription.
 func (e *stripeEvent) subscription() string {
-	details := e.o.get("subscription_details")
-	if parent := e.o.get("parent"); parent.IsObject() {
-		var err error
-		if details, err = parent.at("/subscription_details"); err != nil {
-			e.fail("data.object.parent: %v", err)
-			return ""
-		}
-	}
-	data, err := details.at("/metadata")
-	if err != nil {
-		e.fail("data.object.subscription_details: %v", err)
-	}
-	found := e.metadata(data)
+	found := e.metadata(e.subscriptionDetails().metadata)
 	if found[0] != "" {
 		return found[0]
 	}

@@ -104,6 +104,7 @@ func stripeAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	e.readObject(doc)
 	if !e.broken() {
 		ev.Payment, ev.Strength, ev.Reference = distinct(kind.kind.ids(e)), kind.kind.strength, e.reference()
+		ev.Renewal = e.renewal(s)
 	}
 	if s.Reference != "" {
 		ev.Reference = e.referenceAt(s.Reference, doc)

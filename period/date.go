@@ -119,3 +119,6 @@ func (d Date) addMonths(n int) Date {
 func lastOf(year int, month time.Month) Date {
 	return dateOf(time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC))
 }
+
+// Yesterday is the day before d.
+func (d Date) Yesterday() Date { return d.addDays(-1) }

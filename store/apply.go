@@ -18,7 +18,8 @@ import (
 
 // Apply enters events in one transaction and returns what became of each, in the order given.
 //
-// It takes five round trips however many events there are, two if all of them are duplicates. Deadlocks, serialization
+// It takes five round trips however many events there are, two if all of them are duplicates, and one more where events
+// are renewals of something that recurs. Deadlocks, serialization
 // failures, lock timeouts and payments that merge meanwhile are tried again inside. On any error nothing was written; an
 // [EventError] names the event that cannot be stored, other errors concern the whole batch, and the caller may split it.
 func (s *Store) Apply(ctx context.Context, events []Event) ([]Result, error) {
@@ -100,6 +101,15 @@ func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own b
 		b.Queue("BEGIN")
 	}
 	b.Queue(sqlSettings)
+	if renewed := queueRenewals(&b, items); renewed != nil {
+		if err := send(ctx, tx, &b); err != nil {
+			return nil, fmt.Errorf("find what %d events renew: %w", len(items), err)
+		}
+		if err := renewed.resolve(); err != nil {
+			return nil, err
+		}
+		b = pgx.Batch{}
+	}
 	g := queueGate(&b, items)
 	if err := send(ctx, tx, &b); err != nil {
 		return nil, fmt.Errorf("enter %d events: %w", len(items), err)

@@ -107,11 +107,13 @@ func (e *EventError) Unwrap() error { return e.Err }
 var ErrUnstorable = errors.New("event cannot be stored")
 
 // meaning is the facts column: all that a fold needs to be repeated. The hash that tells two meanings of one id apart
-// leaves policy and name spaces out, since those are the configuration's and may change between two deliveries.
+// leaves policy and name spaces out, since those are the configuration's and may change between two deliveries, and is
+// made of the reference that the event came with, where a recurrence gives it another ([order.Renewal]).
 type meaning struct {
 	Payment   []string       `json:"payment,omitempty"`
 	Reference string         `json:"reference,omitempty"`
 	Strength  order.Strength `json:"strength,omitempty"`
+	Renewal   *order.Renewal `json:"renewal,omitempty"`
 	Facts     []order.Fact   `json:"facts,omitempty"`
 	Own       *order.Amount  `json:"own,omitempty"`
 	Command   *order.Command `json:"command,omitempty"`
@@ -124,7 +126,7 @@ type meaning struct {
 
 func meaningOf(e *Event) meaning {
 	return meaning{
-		Payment: e.Payment, Reference: e.Reference, Strength: e.Strength, Facts: e.Facts,
+		Payment: e.Payment, Reference: e.Reference, Strength: e.Strength, Renewal: e.Renewal, Facts: e.Facts,
 		Own: e.Own, Command: e.Command, Ignored: e.Ignored, Broken: e.Broken, Fetch: e.Fetch,
 	}
 }
@@ -148,22 +150,32 @@ func newItem(i int, e *Event) (*item, error) {
 	if err := checkStorable(e); err != nil {
 		return nil, &EventError{Index: i, Err: fmt.Errorf("%w: %w", ErrUnstorable, err)}
 	}
-	m := meaningOf(e)
-	doc, err := json.Marshal(m)
+	said, err := json.Marshal(meaningOf(e))
 	if err != nil {
 		return nil, &EventError{Index: i, Err: fmt.Errorf("%w: facts: %w", ErrUnstorable, err)}
 	}
-	sum := sha256.Sum256(doc)
-	if e.OnUnknown != "" && e.OnUnknown != OnUnknownStub {
-		m.OnUnknown = e.OnUnknown
-		if doc, err = json.Marshal(m); err != nil {
-			return nil, &EventError{Index: i, Err: fmt.Errorf("%w: facts: %w", ErrUnstorable, err)}
-		}
-	}
-	if bytes.Contains(doc, []byte(`\u0000`)) {
-		return nil, &EventError{Index: i, Err: fmt.Errorf("%w: a NUL character in its facts", ErrUnstorable)}
+	sum := sha256.Sum256(said)
+	doc, err := factsOf(e)
+	if err != nil {
+		return nil, &EventError{Index: i, Err: err}
 	}
 	return &item{Event: e, index: i, id: e.ID, facts: doc, hash: sum[:hashSize], comp: -1}, nil
+}
+
+// factsOf is what the facts column holds of an event.
+func factsOf(e *Event) ([]byte, error) {
+	m := meaningOf(e)
+	if e.OnUnknown != OnUnknownStub {
+		m.OnUnknown = e.OnUnknown
+	}
+	doc, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("%w: facts: %w", ErrUnstorable, err)
+	}
+	if bytes.Contains(doc, []byte(`\u0000`)) {
+		return nil, fmt.Errorf("%w: a NUL character in its facts", ErrUnstorable)
+	}
+	return doc, nil
 }
 
 // reusedID is what an id looks like that this package made: the event's own, "#" and the hash of its other facts. No
@@ -182,6 +194,9 @@ func checkStorable(e *Event) error {
 		return errors.New("the id ends in # and 32 hex digits, which is reserved")
 	}
 	texts := append([]string{e.ID, e.Type, e.Reference, e.Realm, e.Fetch}, e.Payment...)
+	if e.Renewal != nil {
+		texts = append(texts, e.Renewal.Of...)
+	}
 	for _, t := range texts {
 		if !utf8.ValidString(t) || strings.IndexByte(t, 0) >= 0 {
 			return errors.New("invalid UTF-8 or a NUL character in an id, type or reference")

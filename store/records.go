@@ -70,6 +70,7 @@ type StoredEvent struct {
 	Payment         []string       `json:"payment,omitempty"` // every id the event knows its payment under
 	Reference       string         `json:"reference,omitempty"`
 	Strength        order.Strength `json:"strength,omitempty"`
+	Renewal         *order.Renewal `json:"renewal,omitempty"` // of which period the payment is; Reference is then that of its order, if it was found
 	Facts           []order.Fact   `json:"facts,omitempty"`
 	Own             *order.Amount  `json:"own,omitempty"`
 	Command         *order.Command `json:"command,omitempty"`
@@ -107,7 +108,7 @@ func scanStoredEvent(row pgx.CollectableRow) (StoredEvent, error) {
 		return e, fmt.Errorf("facts of event %s: %w", e.ID, err)
 	}
 	e.Payment, e.Reference, e.Strength, e.Facts, e.Own, e.Command = m.Payment, m.Reference, m.Strength, m.Facts, m.Own, m.Command
-	e.Fetch = m.Fetch
+	e.Renewal, e.Fetch = m.Renewal, m.Fetch
 	return e, nil
 }
 

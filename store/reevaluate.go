@@ -83,6 +83,7 @@ type EventMeaning struct {
 	Payment        []string       `json:"payment,omitempty"`
 	Reference      string         `json:"reference,omitempty"`
 	Strength       order.Strength `json:"strength,omitempty"`
+	Renewal        *order.Renewal `json:"renewal,omitempty"`
 	Facts          []order.Fact   `json:"facts,omitempty"`
 	Own            *order.Amount  `json:"own,omitempty"`
 	Ignored        string         `json:"ignored,omitempty"`
@@ -276,7 +277,7 @@ func canon(it *item) (string, error) {
 func meaningAt(it *item, ref string, outcome Outcome, reason string, mapping int16) EventMeaning {
 	return EventMeaning{
 		Type: it.Type, OccurredAt: nullTime(it.At), Realm: it.Realm, Payment: it.Payment, Reference: it.Reference,
-		Strength: it.Strength, Facts: it.Facts, Own: it.Own, Ignored: it.Ignored, Broken: it.Broken, Fetch: it.Fetch,
+		Strength: it.Strength, Renewal: it.Renewal, Facts: it.Facts, Own: it.Own, Ignored: it.Ignored, Broken: it.Broken, Fetch: it.Fetch,
 		OnUnknown: it.OnUnknown, Outcome: outcome, Reason: reason, Order: ref, MappingVersion: int(mapping),
 	}
 }

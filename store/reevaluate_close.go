@@ -78,6 +78,11 @@ func newRebuild(changed []changedEvent) (*rebuild, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.ref != "" {
+			if err := it.refer(c.ref); err != nil {
+				return nil, err
+			}
+		}
 		it.id = c.key.id
 		g.changed[c.key] = it
 	}

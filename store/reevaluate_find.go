@@ -182,6 +182,7 @@ func (r *reevaluation) siblings(ctx context.Context, changed []changedEvent, tur
 		mine[c.key] = true
 		name(c.key.account, h.item.Payment, h.item.Reference)
 		name(c.key.account, c.next.Payment, c.next.Reference)
+		name(c.key.account, nil, c.ref)
 		if h.order != uuid.Nil {
 			set.add(orderKey{c.key.account, h.order})
 		}

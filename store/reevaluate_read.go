@@ -17,6 +17,7 @@ import (
 type changedEvent struct {
 	key   eventKey
 	next  Event
+	ref   string  // the order of the period that next renews; empty: the one that it names
 	enter []Event // what its bytes hold instead
 }
 
@@ -30,9 +31,10 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 	if err != nil {
 		return nil, err
 	}
-	var changed []changedEvent
-	var stale []eventKey
-	var today int16
+	var (
+		changed []changedEvent
+		today   []rereadEvent
+	)
 	read := map[uuid.UUID][]Event{}
 	failed := map[uuid.UUID]error{}
 	for _, h := range turn {
@@ -77,17 +79,53 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 			skip(SkipUnreadable, err.Error())
 			continue
 		}
-		same, err := h.means(it)
+		today = append(today, rereadEvent{h, next, it})
+	}
+	if err := r.s.resolveRenewals(ctx, today); err != nil {
+		return nil, err
+	}
+	var stale []eventKey
+	var mapping int16
+	for _, t := range today {
+		same, err := t.held.means(t.item)
 		switch {
 		case err != nil:
 			return nil, err
-		case !same, bytes.Equal(bases[h.key], h.hash):
-			changed = append(changed, changedEvent{key: h.key, next: next})
-		case h.mapping < next.MappingVersion:
-			stale, today = append(stale, h.key), next.MappingVersion
+		case !same, bytes.Equal(bases[t.held.key], t.held.hash):
+			c := changedEvent{key: t.held.key, next: t.next}
+			if t.item.Reference != t.next.Reference {
+				c.ref = t.item.Reference
+			}
+			changed = append(changed, c)
+		case t.held.mapping < t.next.MappingVersion:
+			stale, mapping = append(stale, t.held.key), t.next.MappingVersion
 		}
 	}
-	return changed, r.restamp(ctx, stale, today)
+	return changed, r.restamp(ctx, stale, mapping)
+}
+
+// rereadEvent is a stored event beside what its bytes say today.
+type rereadEvent struct {
+	held *heldEvent
+	next Event
+	item *item
+}
+
+// resolveRenewals finds, as an ingest does, the orders of events that are renewals.
+func (s *Store) resolveRenewals(ctx context.Context, events []rereadEvent) error {
+	items := make([]*item, len(events))
+	for i, t := range events {
+		items[i] = t.item
+	}
+	var b pgx.Batch
+	renewed := queueRenewals(&b, items)
+	if renewed == nil {
+		return nil
+	}
+	if err := send(ctx, s.pool, &b); err != nil {
+		return fmt.Errorf("find what %d events renew: %w", len(items), err)
+	}
+	return renewed.resolve()
 }
 
 // baseHashes returns, for events that were flagged because their id had come before with other facts, the hash of what had

@@ -91,7 +91,7 @@ func (s scannedEvent) item(account, source string) (*item, error) {
 	}
 	e := &Event{Account: account, Source: source, OnUnknown: m.OnUnknown, Event: order.Event{
 		ID: reusedID.ReplaceAllString(s.id, ""), Type: s.typ, At: deref(s.at), Realm: s.realm, Payment: m.Payment, Reference: m.Reference,
-		Strength: m.Strength, Facts: m.Facts, Own: m.Own, Command: m.Command, Ignored: m.Ignored, Broken: m.Broken, Fetch: m.Fetch,
+		Strength: m.Strength, Renewal: m.Renewal, Facts: m.Facts, Own: m.Own, Command: m.Command, Ignored: m.Ignored, Broken: m.Broken, Fetch: m.Fetch,
 	}}
 	return &item{Event: e, id: s.id, comp: -1}, nil
 }
