@@ -117,16 +117,26 @@ func (a *API) document(op *huma.Operation, e *endpoint) {
 	if e.Idempotency.protected {
 		documentKey(op)
 	}
-	byStatus := map[int][]Code{}
-	for _, c := range codesOf(op, e) {
-		byStatus[c.Status()] = append(byStatus[c.Status()], c)
+	common, own := byStatus(codesOf(op, e)), byStatus(e.Codes)
+	for status, codes := range common {
+		r := a.problemResponse(status, codes)
+		if len(own[status]) == 0 {
+			r = a.shared(problemName(status, op.RequestBody != nil, e.Idempotency.protected), r)
+		}
+		op.Responses[strconv.Itoa(status)] = r
+	}
+}
+
+// byStatus groups errors by the statuses that they are answered with.
+func byStatus(codes []Code) map[int][]Code {
+	by := map[int][]Code{}
+	for _, c := range codes {
+		by[c.Status()] = append(by[c.Status()], c)
 		if c == idempotency.CodeFailed {
-			byStatus[http.StatusInternalServerError] = []Code{c}
+			by[http.StatusInternalServerError] = []Code{c}
 		}
 	}
-	for status, codes := range byStatus {
-		op.Responses[strconv.Itoa(status)] = a.problemRef(status, codes)
-	}
+	return by
 }
 
 // documentKey documents the Idempotency-Key header, and what the answers say of it.
@@ -154,11 +164,17 @@ func documentKey(op *huma.Operation) {
 	}
 }
 
+// Errors that operations have without declaring them.
+var (
+	anyCodes  = []Code{CodeUnauthorized, CodeForbidden, CodeRateLimited, CodeInvalidParameter, CodeUnavailable}
+	bodyCodes = []Code{CodeUnsupportedMediaType, CodeBodyTooLarge, CodeBodyTooSlow, CodeBodyCutShort, CodeInvalidJSON, CodeInvalidBody}
+)
+
 // codesOf are all errors that an operation can have.
 func codesOf(op *huma.Operation, e *endpoint) []Code {
-	codes := []Code{CodeUnauthorized, CodeForbidden, CodeRateLimited, CodeInvalidParameter, CodeUnavailable}
+	codes := slices.Clone(anyCodes)
 	if op.RequestBody != nil {
-		codes = append(codes, CodeUnsupportedMediaType, CodeBodyTooLarge, CodeBodyTooSlow, CodeBodyCutShort, CodeInvalidJSON, CodeInvalidBody)
+		codes = append(codes, bodyCodes...)
 	}
 	if e.Idempotency.protected {
 		codes = append(codes, keyCodes...)
@@ -168,22 +184,23 @@ func codesOf(op *huma.Operation, e *endpoint) []Code {
 	return slices.Compact(codes)
 }
 
-// problemRef refers to the response that documents these errors, which all operations that have them share.
-func (a *API) problemRef(status int, codes []Code) *huma.Response {
-	var name strings.Builder
-	for i, c := range codes {
-		if i > 0 {
-			name.WriteString("Or")
-		}
-		for _, part := range strings.Split(string(c), "_") {
-			name.WriteString(strings.ToUpper(part[:1]) + part[1:])
-		}
+// problemName names the errors of one status of all operations that declare none of their own there: a new code does
+// not change it, and with it the types of generated clients.
+func problemName(status int, body, key bool) string {
+	name := strings.ReplaceAll(http.StatusText(status), " ", "")
+	if body && len(byStatus(bodyCodes)[status]) > 0 {
+		name += "Body"
 	}
-	shared := a.huma.OpenAPI().Components.Responses
-	if shared[name.String()] == nil {
-		shared[name.String()] = a.problemResponse(status, codes)
+	if key && len(byStatus(keyCodes)[status]) > 0 {
+		name += "Key"
 	}
-	return &huma.Response{Ref: "#/components/responses/" + name.String()}
+	return name
+}
+
+// shared refers to a response that many operations have.
+func (a *API) shared(name string, r *huma.Response) *huma.Response {
+	a.huma.OpenAPI().Components.Responses[name] = r
+	return &huma.Response{Ref: "#/components/responses/" + name}
 }
 
 // problemResponse documents the errors of one status, each with an example.
