@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -37,6 +38,8 @@ type session struct {
 
 	statements map[string]string // by name; of the goroutine that reads the client
 	portals    map[string]string
+
+	pid atomic.Uint32 // of the server's process, once it has told
 
 	mu  sync.Mutex
 	due []due
@@ -117,6 +120,9 @@ func (s *session) begin(in *bufio.Reader) error {
 			}
 			continue
 		case cancelRequest: // has no answer but the end
+			if s.proxy.losesCancels() {
+				return io.EOF
+			}
 			if _, err := s.server.Write(message); err != nil {
 				return err
 			}
@@ -194,7 +200,7 @@ func (s *session) understand(m message) (due, error) {
 	case 'Q':
 		var q pgproto3.Query
 		err := q.Decode(m.body())
-		return due{statement: Statement{s.number, q.String}, execute: true, end: true}, err
+		return due{statement: s.statement(q.String), execute: true, end: true}, err
 	case 'P':
 		var p pgproto3.Parse
 		err := p.Decode(m.body())
@@ -208,11 +214,15 @@ func (s *session) understand(m message) (due, error) {
 	case 'E':
 		var e pgproto3.Execute
 		err := e.Decode(m.body())
-		return due{statement: Statement{s.number, s.portals[e.Portal]}, execute: true}, err
+		return due{statement: s.statement(s.portals[e.Portal]), execute: true}, err
 	case 'S', 'F': // Sync, FunctionCall
 		return due{end: true}, nil
 	}
 	return due{}, nil
+}
+
+func (s *session) statement(sql string) Statement {
+	return Statement{Conn: s.number, PID: s.pid.Load(), SQL: sql}
 }
 
 // fromServer carries what the server says. What answers a statement is kept until the statement is done, since only then
@@ -231,6 +241,9 @@ func (s *session) fromServer() error {
 				_ = out.Flush()
 			}
 			return err
+		}
+		if m.kind == 'K' { // BackendKeyData
+			s.pid.Store(binary.BigEndian.Uint32(m.body()))
 		}
 		kept = append(kept, m.raw...)
 		if i, statement := s.answered(m); i != nil {

@@ -1,6 +1,7 @@
 package wiretest
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ func (t *Trap) Wait() {
 	case <-time.After(patience):
 		var lines []string
 		for _, s := range t.proxy.Seen() {
-			lines = append(lines, strings.Join(strings.Fields(s.SQL), " "))
+			lines = append(lines, fmt.Sprintf("%d: %.150s", s.Conn, strings.Join(strings.Fields(s.SQL), " ")))
 		}
 		t.proxy.tb.Fatalf("wiretest: nothing ran into the trap within %s; what passed:\n%s", patience, strings.Join(lines, "\n"))
 	}

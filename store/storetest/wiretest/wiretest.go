@@ -55,6 +55,9 @@ type Statement struct {
 	// Conn is the number of the connection: 1 is the first that the proxy accepted.
 	Conn int
 
+	// PID is the process of the server that has the connection.
+	PID uint32
+
 	// SQL is its text, as the client sent it. Several statements that travel as one string are one.
 	SQL string
 }
@@ -127,6 +130,7 @@ type Proxy struct {
 	sessions     map[*session]struct{}
 	accepted     int
 	down         bool
+	cancels      bool          // are lost
 	flow         chan struct{} // closed while bytes flow
 	interceptors []*interceptor
 	seen         []Statement
@@ -234,6 +238,20 @@ func (p *Proxy) Flow() {
 	default:
 		close(p.flow)
 	}
+}
+
+// LoseCancels has requests to cancel a statement lost on their way from now on. They travel on connections of their own, and
+// clients send one when a connection of theirs breaks, which ends what the server is still at.
+func (p *Proxy) LoseCancels() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancels = true
+}
+
+func (p *Proxy) losesCancels() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cancels
 }
 
 // Connections returns how many connections lie through the wire now.

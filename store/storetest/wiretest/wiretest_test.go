@@ -254,6 +254,22 @@ func TestTransparent(t *testing.T) {
 			}
 		}, 10*time.Second, 10*time.Millisecond)
 	})
+	t.Run("LostCancellation", func(t *testing.T) {
+		b := b.with(t)
+		conn := b.connect()
+		holder, err := b.direct.Acquire(ctx)
+		require.NoError(t, err)
+		defer holder.Release()
+		_, err = holder.Exec(ctx, `SELECT pg_advisory_lock(1)`)
+		require.NoError(t, err)
+		b.wire.LoseCancels()
+		done := make(chan error, 1)
+		go func() { _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(1)`); done <- err }()
+		require.NoError(t, conn.PgConn().CancelRequest(ctx))
+		_, err = holder.Exec(ctx, `SELECT pg_advisory_unlock(1)`)
+		require.NoError(t, err)
+		require.NoError(t, <-done)
+	})
 	t.Run("LastWords", func(t *testing.T) {
 		_, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`)
 		var pg *pgconn.PgError
@@ -303,6 +319,7 @@ func TestIntercept(t *testing.T) {
 	var heard []string
 	remove := b.wire.Intercept(wiretest.Before, wiretest.SQL(`things`), func(s wiretest.Statement) wiretest.Verdict {
 		require.Equal(t, 1, s.Conn)
+		require.Equal(t, conn.PgConn().PID(), s.PID)
 		heard = append(heard, s.SQL)
 		return wiretest.Pass
 	})
