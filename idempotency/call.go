@@ -158,7 +158,8 @@ func (c *call) enter() (h hold, left time.Duration, next step) {
 		case retriable(err):
 			continue
 		case err != nil:
-			c.forsake(hold{r.id, r.fence + 1, 0}, err)
+			// Should it be ours now without our knowing, it is so until the lock is old: the next fence may as well be that of
+			// another call which was faster, and whose key we must not give away.
 			c.unavailable("the key could not be taken over", err)
 			return hold{}, 0, answered
 		case ok:
@@ -197,8 +198,8 @@ func (c *call) claim(id uuid.UUID, again bool) (row, bool, error) {
 	return row{}, false, err
 }
 
-// forsake frees a key that this call may have got without hearing of it, so that the next one need not wait for the lock's
-// end. It is tried once.
+// forsake frees a key that this call may have entered without hearing of it, so that the next one need not wait for the lock's
+// end. It is tried once. The id of the row is this call's own, so nobody else's key is freed.
 func (c *call) forsake(h hold, err error) {
 	if !refused(err) && !pgconn.SafeToRetry(err) {
 		c.settle(h, Retry, err)
