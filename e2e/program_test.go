@@ -55,6 +55,7 @@ type settings struct {
 	Log         map[string]any     `json:"log"`
 	Pool        map[string]any     `json:"pool"`
 	Workers     map[string]any     `json:"workers"`
+	Limits      map[string]any     `json:"limits,omitempty"`
 	Accounts    map[string]account `json:"accounts"`
 }
 
