@@ -16,7 +16,8 @@
 // [Tx] reports that there is none (the call came without a key), the handler begins its own.
 //
 //   - An answer of 400 or more that is kept leaves nothing else behind: what the handler wrote is rolled back, unless
-//     [Policy.KeepWrites] or [KeepWrites] says otherwise.
+//     [Policy.KeepWrites] or [KeepWrites] says otherwise. Of an answer that is not kept nothing is left either, whatever its status,
+//     but for a refusal (4xx) under KeepWrites: its writes are committed, and the key is free again.
 //   - A handler that fails says so with [Fail], as well as by answering 5xx. After a deadlock or a serialization failure it is then run
 //     again, under the same key, in a new transaction: it must have no effect outside of the transaction but with [OutboundKey].
 //   - Its context does not end when the caller hangs up: the work is finished, and the caller's next try is answered with it. It does

@@ -126,6 +126,23 @@ UPDATE idempotency_keys
 SET status = 'FAILED', locked_at = NULL, hash_bound = $3::boolean, last_error = $4::text
 WHERE id = $1::uuid AND fence = $2::bigint AND status = 'PROCESSING'`
 
+// sqlFree is sqlRelease where a COMMIT is on its way behind it, as of sqlComplete.
+const sqlFree = `
+WITH done AS (` + sqlRelease + `
+  RETURNING id)
+SELECT 1 / count(*) FROM done`
+
+// commitFreed frees the key and commits what the handler wrote, whose answer is not stored, in one round trip.
+func commitFreed(ctx context.Context, conn *pgx.Conn, h hold, o Outcome, cause error) error {
+	if conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'T' {
+		return errNoTransaction
+	}
+	var b pgx.Batch
+	b.Queue(sqlFree, pgUUID(h.id), h.fence, o != Forget, errorClass(cause))
+	b.Queue("COMMIT")
+	return send(ctx, conn, &b)
+}
+
 // release frees the key, for the same request or for any. It reports whether it was still this call's.
 func release(ctx context.Context, conn *pgx.Conn, h hold, o Outcome, why string) (bool, error) {
 	tag, err := conn.Exec(ctx, sqlRelease, pgUUID(h.id), h.fence, o != Forget, why)

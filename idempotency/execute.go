@@ -35,7 +35,7 @@ func (c *call) run(h hold, mayRepeat bool) (again bool) {
 		if mayRepeat && retriable(err) {
 			return true
 		}
-		c.settle(h, Retry, err)
+		c.settle(h, c.unbegun(err), err)
 		c.unavailable("the unit of work could not begin", err)
 		return false
 	}
@@ -54,15 +54,24 @@ func (c *call) run(h hold, mayRepeat bool) (again bool) {
 		abandon(c.r.Context(), conn)
 		return true
 	}
-	if o := p.outcome(rec.code, failure); o != Keep || late {
+	o := p.outcome(rec.code, failure)
+	refusal := rec.code >= 400 && rec.code < 500
+	counted := refusal && failure == nil && (p.KeepWrites || v.keepWrites)
+	if o != Keep && !counted || late {
 		c.fail(h, rec, o, failure)
 		return false
 	}
-	keepWrites := rec.code < 400 || p.KeepWrites || v.keepWrites
 	ctx, cancel = c.m.store.detached(c.r.Context())
-	err = commit(ctx, conn, h, c.answer(h, rec, v, false), keepWrites)
+	if o == Keep {
+		err = commit(ctx, conn, h, c.answer(h, rec, v, false), rec.code < 400 || p.KeepWrites || v.keepWrites)
+	} else {
+		err = commitFreed(ctx, conn, h, o, statusError(rec.code))
+	}
 	cancel()
 	switch {
+	case err == nil && o != Keep:
+		c.m.metrics.count(failed, p)
+		c.send(rec)
 	case err == nil:
 		if started.Err() != nil {
 			c.m.metrics.count(lateFinish, p)
@@ -80,6 +89,14 @@ func (c *call) run(h hold, mayRepeat bool) (again bool) {
 		c.recoverCommit(h, rec, err)
 	}
 	return false
+}
+
+// unbegun is what becomes of a key whose handler was not run, as if that had answered 503.
+func (c *call) unbegun(err error) Outcome {
+	if o := c.q.policy.outcome(http.StatusServiceUnavailable, err); o != Keep {
+		return o
+	}
+	return Retry
 }
 
 // invoke runs the handler. If it does not return, because it panics or ends its goroutine, everything is settled on the way out.
@@ -125,6 +142,11 @@ func (c *call) fail(h hold, rec *recorder, o Outcome, failure error) {
 		c.write(p)
 	case failure != nil && retriable(failure):
 		c.write(conflict())
+	case failure != nil && rec.code < 400: // it says two things, and nothing was kept
+		c.m.log.ErrorContext(c.r.Context(), "idempotent call answered success, and said that it failed", append(c.attrs(h), "err", logged(failure))...)
+		p := newProblem(http.StatusInternalServerError, CodeFailed, "it failed, and nothing of it was kept")
+		p.status = StatusExecuted
+		c.write(p)
 	default:
 		c.send(rec)
 	}

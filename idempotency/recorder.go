@@ -29,8 +29,15 @@ func newRecorder(outer http.Header) *recorder {
 
 func (c *recorder) Header() http.Header { return c.header }
 
+// WriteHeader panics at a status that there is not, as net/http does: there it would be too late, since everything is committed.
 func (c *recorder) WriteHeader(code int) {
-	if c.code != 0 || code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
+	if c.code != 0 {
+		return
+	}
+	if code < 100 || code > 999 {
+		panic("idempotency: invalid WriteHeader code " + strconv.Itoa(code))
+	}
+	if code < 200 && code != http.StatusSwitchingProtocols {
 		return // 103 Early Hints and the like are no answer
 	}
 	c.code = code

@@ -139,7 +139,7 @@ func refused(err error) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-	return pg.Code[:3] != "57P" && pg.Code[:2] != "08"
+	return pg.Code != "" && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08")
 }
 
 // logged is an error as a log may have it: the server's messages can quote what was written.
