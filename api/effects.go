@@ -107,7 +107,7 @@ func (a *API) listEffects(ctx context.Context, c *call, in *listEffectsIn) (*lis
 	}
 	var after *store.Effect
 	if in.Cursor != "" {
-		after = &store.Effect{Account: c.key.Account, Order: at.ID, Version: at.Order}
+		after = &store.Effect{Account: c.key.Account, Order: at.ID, Version: int(at.Order)}
 	}
 	found, err := a.store.Effects(ctx, f, after, in.Limit+1)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *API) listEffects(ctx context.Context, c *call, in *listEffectsIn) (*lis
 	if len(found) > in.Limit {
 		found = found[:in.Limit]
 		last := found[in.Limit-1]
-		if out.Body.Next, err = (cursor{List: listEffects, ID: last.Order, Order: last.Version}).next(); err != nil {
+		if out.Body.Next, err = (cursor{List: listEffects, ID: last.Order, Order: int32(last.Version)}).next(); err != nil { //nolint:gosec // an integer of Postgres
 			return nil, err
 		}
 	}

@@ -29,7 +29,7 @@ type cursor struct {
 	Version int       `json:"v"`
 	List    string    `json:"l"` // of one list, it is none of another
 	ID      uuid.UUID `json:"o,omitzero"`
-	Order   int       `json:"n,omitempty"` // version of the order
+	Order   int32     `json:"n,omitempty"` // version of the order, no larger than Postgres keeps it
 	At      time.Time `json:"t,omitzero"`
 	Source  string    `json:"s,omitempty"`
 	Event   string    `json:"e,omitempty"`
