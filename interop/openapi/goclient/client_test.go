@@ -44,7 +44,7 @@ func TestGeneratedClient(t *testing.T) {
 	require.Equal(t, `"1"`, created.ETag.Value)
 	require.False(t, created.IdempotentReplayed.Set)
 	replayed := as[*paidonce.CreateOrderCreated](t, create("go-key-1", 5000))
-	require.Equal(t, paidonce.CreateOrderOKIdempotentReplayed("true"), replayed.IdempotentReplayed.Value)
+	require.EqualValues(t, "true", replayed.IdempotentReplayed.Value)
 	require.Equal(t, order, replayed.Response.Data)
 
 	// The key for something else is a mistake; another key for the same name is the order that there is.
@@ -64,7 +64,27 @@ func TestGeneratedClient(t *testing.T) {
 	require.NoError(t, err)
 	res, err = stranger.GetOrder(ctx, paidonce.GetOrderParams{ID: order.ID})
 	require.NoError(t, err)
-	require.Equal(t, paidonce.ProblemCodeUnauthorized, as[*paidonce.ProblemHeaders](t, res).Response.Code)
+	require.Equal(t, paidonce.ProblemCodeUnauthorized, as[*paidonce.UnauthorizedHeaders](t, res).Response.Code)
+
+	// Listed, a page at a time.
+	other, err := api.CreateOrder(ctx, &paidonce.NewOrderData{Data: paidonce.NewOrder{Amount: 5000, Currency: "JPY"}}, paidonce.CreateOrderParams{})
+	require.NoError(t, err)
+	second := as[*paidonce.CreateOrderCreated](t, other).Response.Data
+	var ids []uuid.UUID
+	for cursor := (paidonce.OptString{}); ; {
+		res, err := api.ListOrders(ctx, paidonce.ListOrdersParams{
+			Limit: paidonce.NewOptInt64(1), Cursor: cursor, State: paidonce.NewOptListOrdersState(paidonce.ListOrdersStatePending),
+		})
+		require.NoError(t, err)
+		page := as[*paidonce.OrderPage](t, res)
+		require.Len(t, page.Data, 1)
+		ids = append(ids, page.Data[0].ID)
+		if page.Next.Null {
+			break
+		}
+		cursor = paidonce.NewOptString(page.Next.Value)
+	}
+	require.ElementsMatch(t, []uuid.UUID{order.ID, second.ID}, ids)
 
 	// What is wrong does not even leave the client.
 	_, err = api.CreateOrder(ctx, &paidonce.NewOrderData{Data: paidonce.NewOrder{Amount: -1, Currency: "EUR"}}, paidonce.CreateOrderParams{})
