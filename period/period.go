@@ -9,7 +9,7 @@
 // Days are counted from the first one, never from the one before: what begins on the 31st begins on the 28th in
 // February and on the 31st again in March.
 //
-// The package is pure: zones and times are handed in, and nothing in it changes.
+// The package is pure: zones and times are handed in, and nothing in it changes. [LoadZone] alone looks at the machine.
 package period
 
 import (

@@ -260,6 +260,19 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestLoadZone(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"} {
+		z, err := period.LoadZone(name)
+		require.NoError(t, err)
+		require.Equal(t, name, z.String())
+	}
+	for _, name := range []string{"", "Local", "Mars/Base", "right/UTC", "posix/UTC", "../../etc/passwd", "/usr/share/zoneinfo/UTC", "europe/berlin ", "CEST+2"} {
+		_, err := period.LoadZone(name)
+		require.ErrorContains(t, err, "is no IANA name", name)
+	}
+}
+
 func TestParseDate(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"", "1969-12-31", "10000-01-01", "2026-02-29", "2026-2-1", "2026-02-01T00:00:00Z", "2026/02/01"} {

@@ -64,7 +64,7 @@ var ErrEndsEarlier = errors.New("the recurrence ends earlier")
 
 // Schedule is when the periods of r begin.
 func (r *Recurrence) Schedule() (period.Schedule, error) {
-	zone, err := LoadZone(r.TimeZone)
+	zone, err := period.LoadZone(r.TimeZone)
 	if err != nil {
 		return period.Schedule{}, err
 	}
@@ -110,7 +110,7 @@ func scanRecurrence(row pgx.CollectableRow) (r Recurrence, err error) {
 
 // check returns the first period of n, or what is wrong with n.
 func (n *NewRecurrence) check() (period.Period, error) {
-	zone, err := LoadZone(n.TimeZone)
+	zone, err := period.LoadZone(n.TimeZone)
 	if err != nil {
 		return period.Period{}, err
 	}
@@ -244,7 +244,7 @@ func (s *Store) EndRecurrence(ctx context.Context, tx Tx, account string, id uui
 		}
 	}
 	if r.EndedAt != nil || r.EndsOn != nil && r.EndsOn.Compare(last) <= 0 {
-		if !on.IsZero() && r.EndsOn != nil && r.EndsOn.Before(on) {
+		if r.EndsOn != nil && r.EndsOn.Before(on) {
 			return r, fmt.Errorf("recurrence %s ends on %s: %w", id, r.EndsOn, ErrEndsEarlier)
 		}
 		return r, nil

@@ -40,7 +40,7 @@ type calendar struct {
 }
 
 func (c *calendar) schedule() (period.Schedule, error) {
-	zone, err := LoadZone(c.zone)
+	zone, err := period.LoadZone(c.zone)
 	if err != nil {
 		return period.Schedule{}, err
 	}
@@ -133,12 +133,4 @@ func (it *item) refer(ref string) (err error) {
 	it.Event = &e
 	it.facts, err = factsOf(&e)
 	return err
-}
-
-// LoadZone returns the time zone of an IANA name. The machine's own zone has none, and is refused.
-func LoadZone(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("time zone %q is not the name of one", name)
-	}
-	return time.LoadLocation(name)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/paidonce/paidonce/store/storetest"
 )
 
-// Workers notice orders whose time ran out and delete keys that have expired, at once when they start.
+// Workers notice orders whose time ran out, delete keys that have expired and make the orders of recurrences that are due,
+// at once when they start.
 func TestWorkLooksAtTheClock(t *testing.T) {
 	t.Parallel()
 	url := storetest.OpenURL(t)
@@ -27,12 +28,18 @@ func TestWorkLooksAtTheClock(t *testing.T) {
 			lock_timeout, expires_at)
 		VALUES ('shop', 'account', gen_random_uuid(), 'old', 'POST', '/v1/orders', repeat('0', 64), 'FAILED', 'strict', '30 s', now() - interval '1 hour')`)
 	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `
+		INSERT INTO recurrences (account_id, id, external_ref, amount, currency, interval, every, time_zone, starts_on, ends_after, next_period, next_start)
+		VALUES ('shop', gen_random_uuid(), 'club_1', 5000, 'EUR', 'quarter', 1, 'Asia/Kolkata', '2026-01-31', 2, '2026-Q1', '2026-01-30 18:30Z')`)
+	require.NoError(t, err)
 	start(t, app.Work, configure(t, url, "https://merchant.example", secret), app.Edges{})
 
 	require.Eventually(t, func() bool {
 		var flagged, keys int
+		var refs string
 		require.NoError(t, conn.QueryRow(t.Context(), `
-			SELECT (SELECT count(*) FROM orders WHERE 'expired_unpaid' = ANY(flags)), (SELECT count(*) FROM idempotency_keys)`).Scan(&flagged, &keys))
-		return flagged == 1 && keys == 0
+			SELECT (SELECT count(*) FROM orders WHERE 'expired_unpaid' = ANY(flags)), (SELECT count(*) FROM idempotency_keys),
+				(SELECT coalesce(string_agg(external_ref, ' ' ORDER BY external_ref), '') FROM orders WHERE external_ref <> 'late')`).Scan(&flagged, &keys, &refs))
+		return flagged == 1 && keys == 0 && refs == "club_1:2026-Q1 club_1:2026-Q2"
 	}, 30*time.Second, 50*time.Millisecond)
 }

@@ -25,6 +25,10 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	schedule, err := upkeep.NewSchedule(st, upkeep.ScheduleOptions{Now: p.edges.Now, Logger: p.log, Registerer: p.registry})
+	if err != nil {
+		return nil, err
+	}
 	minutely, err := upkeep.NewMinutely(p.log,
 		upkeep.Task{Name: "orders_expired", Run: func(ctx context.Context) (int64, error) {
 			n, err := st.ExpireOrders(ctx)
@@ -34,6 +38,7 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 			res, err := keys.Sweep(ctx)
 			return res.Expired, err
 		}},
+		schedule.Task(), // last: after a long standstill it has much to do
 	)
 	if err != nil {
 		return nil, err

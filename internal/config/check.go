@@ -22,6 +22,7 @@ import (
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/netaddr"
+	"github.com/paidonce/paidonce/period"
 )
 
 // name is what accounts and sources may be called: they stand in URLs, rows
@@ -145,6 +146,11 @@ func (c *Config) checkAccount(k *checker, path string, a Account) {
 			if role != RoleRead && role != RoleWrite && role != RoleOperate {
 				k.add(at+".roles", "there is no role %q; roles are read, write and operate", role)
 			}
+		}
+	}
+	if zone := a.TimeZone; zone != "" {
+		if _, err := period.LoadZone(zone); err != nil {
+			k.add(path+".time_zone", "must be the IANA name of a time zone, such as Europe/Berlin, not %q", zone)
 		}
 	}
 	if p := a.Idempotency.Profile; p != "" && p != ProfileStrict && p != ProfileRelaxed {

@@ -113,6 +113,7 @@ type Retention struct {
 // Account is one merchant.
 type Account struct {
 	APIKeys     []APIKey                  `yaml:"api_keys" help:"keys of the merchant's own API: a list of {name, sha256, roles}; sha256 is the hex digest of the key, roles are read, write and operate"`
+	TimeZone    string                    `yaml:"time_zone" help:"IANA name of the time zone in which the periods of recurrences begin (Europe/Berlin); default UTC. A recurrence keeps the one that it was made with"`
 	Idempotency Idempotency               `yaml:"idempotency"`
 	Callback    Callback                  `yaml:"callback"`
 	Sources     map[string]gateway.Source `yaml:"sources" help:"webhook endpoints by id: POST /webhooks/{id}. An id is unique over all accounts and never changes"`
@@ -240,6 +241,9 @@ func (c *Config) derive() {
 		c.DirectURL = c.DatabaseURL
 	}
 	for name, account := range c.Accounts {
+		if account.TimeZone == "" {
+			account.TimeZone = "UTC"
+		}
 		if account.Idempotency.Profile == "" {
 			account.Idempotency.Profile = ProfileStrict
 		}

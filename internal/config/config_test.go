@@ -74,6 +74,8 @@ func TestParse(t *testing.T) {
 	shop := c.Accounts["shop"]
 	require.Equal(t, config.Secret(callSecret), shop.Callback.Secret)
 	require.Equal(t, config.MaxCallbackTimeout, shop.Callback.Timeout)
+	require.Equal(t, "UTC", shop.TimeZone)
+	require.Equal(t, "Asia/Kolkata", parse(t, "accounts: {shop: {time_zone: Asia/Kolkata}}\n").Accounts["shop"].TimeZone)
 
 	stripe := c.Sources()["stripe"]
 	require.Equal(t, "stripe", stripe.ID)
