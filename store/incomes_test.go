@@ -1,12 +1,10 @@
 package store_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -18,36 +16,11 @@ import (
 // midMinute is when tests of the net happen, unless they say otherwise: no minute ends while they run.
 var midMinute = time.Date(2026, 3, 1, 10, 0, 30, 0, time.UTC)
 
-// openAt is open on a database whose clock_timestamp stands still until set moves it.
+// openAt is open with a clock that stands still until set moves it.
 func openAt(t *testing.T) (s *store.Store, pool *pgxpool.Pool, set func(time.Time)) {
 	t.Helper()
-	url := storetest.OpenURL(t)
-	admin, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
-	_, err = admin.Exec(t.Context(), `
-		CREATE SCHEMA stopped;
-		CREATE TABLE stopped.clock (at timestamptz);
-		INSERT INTO stopped.clock VALUES (NULL);
-		CREATE FUNCTION stopped.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM stopped.clock'`)
-	require.NoError(t, err)
-	set = func(at time.Time) {
-		t.Helper()
-		_, err := admin.Exec(t.Context(), `UPDATE stopped.clock SET at = $1`, at)
-		require.NoError(t, err)
-	}
-	set(midMinute)
-
-	cfg, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	cfg.MaxConns = 10
-	cfg.ConnConfig.RuntimeParams["search_path"] = "stopped, pg_catalog, public"
-	pool, err = pgxpool.NewWithConfig(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	s, err = store.New(pool, store.Options{})
-	require.NoError(t, err)
-	return s, pool, set
+	s, pool = open(t)
+	return s, pool, storetest.StopClock(t, pool, midMinute)
 }
 
 // cash is 50.00 EUR, in cash; change says what else.

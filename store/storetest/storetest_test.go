@@ -287,3 +287,27 @@ func TestModuleRoot(t *testing.T) {
 	require.Equal(t, root, storetest.ModuleRoot(deep))
 	require.Equal(t, root, storetest.ModuleRoot(root))
 }
+
+func TestStopClock(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Open(t)
+	at := time.Date(2026, 3, 1, 10, 0, 59, 999999000, time.UTC)
+	set := storetest.StopClock(t, pool, at)
+	read := func(db migrations.DB) (clock, now time.Time) {
+		require.NoError(t, db.QueryRow(t.Context(), `SELECT clock_timestamp(), now()`).Scan(&clock, &now))
+		return clock, now
+	}
+	clock, now := read(pool)
+	require.True(t, at.Equal(clock))
+	require.WithinDuration(t, time.Now(), now, time.Hour, "the server's own time goes on")
+	require.NoError(t, migrations.Check(t.Context(), pool), "the schema is found as before")
+	set(at.Add(time.Microsecond))
+	clock, _ = read(pool)
+	require.True(t, at.Add(time.Microsecond).Equal(clock))
+
+	other, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	require.NoError(t, err)
+	defer other.Close(t.Context()) //nolint:errcheck // the database is dropped
+	clock, _ = read(other)
+	require.True(t, at.Add(time.Microsecond).Equal(clock), "whoever connects later has it too")
+}
