@@ -44,6 +44,11 @@ type Store interface {
 	ListOrders(ctx context.Context, f store.OrderFilter) ([]store.Order, uuid.UUID, error)
 	Timeline(ctx context.Context, account string, id uuid.UUID) (store.Timeline, error)
 
+	CreateIncome(ctx context.Context, tx store.Tx, n store.NewIncome) (store.EnteredIncome, error)
+	VoidIncome(ctx context.Context, tx store.Tx, account string, id uuid.UUID) (store.Income, bool, error)
+	GetIncome(ctx context.Context, account string, id uuid.UUID) (store.Income, error)
+	ListIncomes(ctx context.Context, f store.IncomeFilter) ([]store.Income, uuid.UUID, error)
+
 	ListEvents(ctx context.Context, f store.EventFilter) ([]store.StoredEvent, store.EventCursor, error)
 	EventsByID(ctx context.Context, account, id string) ([]store.StoredEvent, error)
 	ReplacedMeanings(ctx context.Context, key store.EventKey) ([]store.ReplacedMeaning, error)
@@ -145,7 +150,7 @@ func New(st Store, keys KeysFunc, opts Options) (*API, error) {
 
 // endpoints are the groups of all there are.
 var endpoints = []func(*API){
-	(*API).orderEndpoints, (*API).amendEndpoint, (*API).cancelEndpoint, (*API).orderListEndpoints, (*API).timelineEndpoints, (*API).eventEndpoints, (*API).replayEndpoints, (*API).effectEndpoints,
+	(*API).orderEndpoints, (*API).amendEndpoint, (*API).cancelEndpoint, (*API).orderListEndpoints, (*API).timelineEndpoints, (*API).eventEndpoints, (*API).replayEndpoints, (*API).effectEndpoints, (*API).incomeEndpoints,
 }
 
 func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {

@@ -42,6 +42,9 @@ const (
 	CodeCaptured             Code = "captured"
 	CodeMoneyKept            Code = "money_kept"
 
+	CodeIncomeNotFound    Code = "income_not_found"
+	CodePossibleDuplicate Code = "possible_duplicate"
+
 	CodeEventNotFound      Code = "event_not_found"
 	CodeEventAmbiguous     Code = "event_ambiguous"
 	CodeEventNotReplayable Code = "event_not_replayable"
@@ -85,6 +88,9 @@ var meanings = map[Code]meaning{
 	CodeUnregistered:         {http.StatusConflict, "Nobody has registered the order yet: only a webhook has named it."},
 	CodeCaptured:             {http.StatusConflict, "Money was captured for the order once, so its total and currency stay."},
 	CodeMoneyKept:            {http.StatusConflict, "Money is kept for the order; it must go back first."},
+
+	CodeIncomeNotFound:    {http.StatusNotFound, "The account has no such income."},
+	CodePossibleDuplicate: {http.StatusConflict, "The same money was entered within this minute; resource names it. Another one needs an external_ref of its own."},
 
 	CodeEventNotFound:      {http.StatusNotFound, "The account has no such event."},
 	CodeEventAmbiguous:     {http.StatusConflict, "Several sources of the account have an event of that id; say which with source."},

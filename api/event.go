@@ -25,7 +25,7 @@ type eventDoc struct {
 	Source          string        `json:"source" doc:"The source that brought it; api: your own commands."`
 	Type            string        `json:"type"`
 	Realm           string        `json:"realm,omitempty" doc:"The name space of its payment ids: gateway, gateway account and mode."`
-	OrderID         *uuid.UUID    `json:"order_id" format:"uuid"`
+	OrderID         *uuid.UUID    `json:"order_id" format:"uuid" nullable:"true"`
 	ReceivedAt      time.Time     `json:"received_at"`
 	OccurredAt      *time.Time    `json:"occurred_at" doc:"When it happened, as the sender says. Null: it does not say."`
 	Deliveries      int           `json:"deliveries" doc:"How often it came; a lower bound."`

@@ -96,6 +96,7 @@ func (l *live) written() string {
 			'versions', (SELECT json_agg(v ORDER BY account_id, order_id, version) FROM order_transitions v),
 			'payments', (SELECT json_agg(p ORDER BY account_id, id) FROM payments p),
 			'names', (SELECT json_agg(p ORDER BY account_id, realm, id) FROM payment_ids p),
+			'incomes', (SELECT json_agg(i ORDER BY account_id, id) FROM incomes i),
 			'jobs', (SELECT count(*) FROM river_job))`).Scan(&doc))
 	return doc
 }

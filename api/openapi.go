@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
 
 	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/order"
@@ -36,11 +37,13 @@ operate (what a person decides: link, dismiss, replay, retry).`
 func (a *API) newDocument() {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	for t, words := range map[reflect.Type]reflect.Type{
-		reflect.TypeFor[order.State]():       reflect.TypeFor[stateWord](),
-		reflect.TypeFor[order.Told]():        reflect.TypeFor[toldWord](),
-		reflect.TypeFor[order.Effect]():      reflect.TypeFor[effectWord](),
-		reflect.TypeFor[order.EffectState](): reflect.TypeFor[effectStateWord](),
-		reflect.TypeFor[store.Outcome]():     reflect.TypeFor[outcomeWord](),
+		reflect.TypeFor[order.State]():        reflect.TypeFor[stateWord](),
+		reflect.TypeFor[order.Told]():         reflect.TypeFor[toldWord](),
+		reflect.TypeFor[order.Effect]():       reflect.TypeFor[effectWord](),
+		reflect.TypeFor[order.EffectState]():  reflect.TypeFor[effectStateWord](),
+		reflect.TypeFor[store.Outcome]():      reflect.TypeFor[outcomeWord](),
+		reflect.TypeFor[order.IncomeKind]():   reflect.TypeFor[incomeKindWord](),
+		reflect.TypeFor[store.IncomeStatus](): reflect.TypeFor[incomeStatusWord](),
 	} {
 		registry.RegisterTypeAlias(t, words)
 	}
@@ -64,6 +67,7 @@ func (a *API) newDocument() {
 			Tags: []*huma.Tag{
 				{Name: tagOrders, Description: "What is sold, and how it stands."},
 				{Name: tagEvents, Description: "What gateways have sent, and what it did."},
+				{Name: tagIncomes, Description: "Money that you received outside of gateways."},
 				{Name: tagEffects, Description: "What your callback is called with."},
 			},
 		},
@@ -215,6 +219,9 @@ func (a *API) problemResponse(status int, codes []Code) *huma.Response {
 			p.Errors = []FieldError{{Pointer: "/data/amount", Code: "required", Detail: "is missing"}}
 		case CodeInvalidParameter:
 			p.Errors = []FieldError{{Parameter: "limit", Code: "too_large", Detail: "must be at most 1000"}}
+		case CodePossibleDuplicate:
+			id := uuid.MustParse("0199a1b2-0000-7000-8000-000000000002")
+			p.Resource = &resourceDoc{Type: resourceIncome, ID: id.String(), Href: ResourceURL(resourceIncome, id)}
 		}
 		examples[string(c)] = &huma.Example{Value: p}
 	}
@@ -336,4 +343,9 @@ func pageExample(example string) string {
 // with is an example whose data have more members.
 func with(example, more string) string {
 	return `{"data": ` + strings.TrimSuffix(strings.TrimSpace(inner(example)), "}") + `, ` + more + `}}`
+}
+
+// replaced is what stands in the data of an example, with other texts in place of some.
+func replaced(example string, oldnew ...string) string {
+	return strings.NewReplacer(oldnew...).Replace(inner(example))
 }

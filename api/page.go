@@ -22,6 +22,7 @@ const (
 	listOrders  = "orders"
 	listEvents  = "events"
 	listEffects = "effects"
+	listIncomes = "incomes"
 )
 
 // cursor is the last row of a page. It is opaque to callers: its version changes with it, and old ones are refused then.

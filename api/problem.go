@@ -25,7 +25,7 @@ type Problem struct {
 
 	// Of the Idempotency-Key header, whose problems are package idempotency's.
 	DiffersAt []string     `json:"differs_at,omitempty" nullable:"false" doc:"Where the body differs from that of the request that the Idempotency-Key stands for, as JSON pointers."`
-	Resource  *resourceDoc `json:"resource,omitempty" doc:"What the request has made, where its answer was not kept."`
+	Resource  *resourceDoc `json:"resource,omitempty" doc:"What the request has made, where its answer was not kept; what is there already, where the request seems to be the same."`
 
 	allow      []string      // of a 405
 	etag       string        // how the order stands that a command was refused for

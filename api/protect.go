@@ -79,8 +79,11 @@ func Scope(r *http.Request) (idempotency.Scope, error) {
 
 // ResourceURL is the [idempotency.Options.ResourceURL] of the API.
 func ResourceURL(typ string, id uuid.UUID) string {
-	if typ == resourceOrder {
+	switch typ {
+	case resourceOrder:
 		return orderPath(id)
+	case resourceIncome:
+		return incomePath(id)
 	}
 	return ""
 }

@@ -54,6 +54,7 @@ var formats = map[string]format{
 		}
 		return "", ""
 	},
+	"date":          isDay,
 	formatCurrency:  isCurrency,
 	formatReference: isReference,
 	formatMatching:  isMatching,

@@ -162,6 +162,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.etag != "" {
 		h.Set("ETag", p.etag)
 	}
+	if p.Resource != nil && p.Resource.Href != "" {
+		h.Set("Link", "<"+p.Resource.Href+`>; rel="related"`)
+	}
 	switch p.Status {
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", seconds(a.opts.RetryAfter))
