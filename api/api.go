@@ -80,6 +80,9 @@ type Options struct {
 	// with the header is answered 503 rather than taken without it.
 	Idempotency *idempotency.Middleware
 
+	// Keys tells what became of a key. Default: none is known.
+	Keys Keys
+
 	// Policy is how an account's requests are protected. Default: [idempotency.Strict], and the header may be missing.
 	Policy func(account string) idempotency.Policy
 
@@ -150,7 +153,16 @@ func New(st Store, keys KeysFunc, opts Options) (*API, error) {
 
 // endpoints are the groups of all there are.
 var endpoints = []func(*API){
-	(*API).orderEndpoints, (*API).amendEndpoint, (*API).cancelEndpoint, (*API).orderListEndpoints, (*API).timelineEndpoints, (*API).eventEndpoints, (*API).replayEndpoints, (*API).effectEndpoints, (*API).incomeEndpoints,
+	(*API).orderEndpoints,
+	(*API).amendEndpoint,
+	(*API).cancelEndpoint,
+	(*API).orderListEndpoints,
+	(*API).timelineEndpoints,
+	(*API).eventEndpoints,
+	(*API).replayEndpoints,
+	(*API).effectEndpoints,
+	(*API).keyEndpoints,
+	(*API).incomeEndpoints,
 }
 
 func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {

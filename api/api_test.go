@@ -75,6 +75,11 @@ func TestRepeat(t *testing.T) {
 	require.Equal(t, http.StatusOK, other.Code)
 	require.Equal(t, data(t, first), data(t, other), "the first registration stands")
 	require.Contains(t, b.log.String(), `"note":"external_ref_body_differs"`)
+	require.NoError(t, testutil.GatherAndCompare(b.reg, strings.NewReader(`
+# HELP paidonce_api_external_ref_body_differs_total Requests that named an external_ref which had come with another body before, by account. They were answered with what it stood for.
+# TYPE paidonce_api_external_ref_body_differs_total counter
+paidonce_api_external_ref_body_differs_total{account="a"} 1
+`), "paidonce_api_external_ref_body_differs_total"))
 
 	theirs := b.post(keyB, ordinary)
 	require.Equal(t, http.StatusCreated, theirs.Code, "another account's reference is another order")

@@ -50,6 +50,7 @@ const (
 	CodeEventNotReplayable Code = "event_not_replayable"
 	CodeEffectNotFound     Code = "effect_not_found"
 	CodeEffectNotRetryable Code = "effect_not_retryable"
+	CodeKeyNotFound        Code = "idempotency_key_not_found"
 )
 
 // The codes of the Idempotency-Key header, which package idempotency answers.
@@ -97,6 +98,7 @@ var meanings = map[Code]meaning{
 	CodeEventNotReplayable: {http.StatusConflict, "The event was not read from a gateway's bytes, or this server does not read events again."},
 	CodeEffectNotFound:     {http.StatusNotFound, "The account has no such effect."},
 	CodeEffectNotRetryable: {http.StatusConflict, "The effect is being called, or is over."},
+	CodeKeyNotFound:        {http.StatusNotFound, "The account has used no such Idempotency-Key, or it has expired."},
 
 	idempotency.CodeKeyMissing:        {http.StatusBadRequest, "The account requires an Idempotency-Key here, and there is none."},
 	idempotency.CodeKeyInvalid:        {http.StatusBadRequest, "The Idempotency-Key is none."},

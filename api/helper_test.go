@@ -30,6 +30,10 @@ const (
 	keyB     = "pk_TESTONLY_account_b"
 	readOnly = "pk_TESTONLY_reads"
 	operator = "pk_TESTONLY_operates"
+
+	operatorB = "pk_TESTONLY_operates_b"
+	writeOnly = "pk_TESTONLY_writes"
+	auditor   = "pk_TESTONLY_reads_and_operates"
 )
 
 func keys() []api.Key {
@@ -38,6 +42,9 @@ func keys() []api.Key {
 		{Account: "b", SHA256: sha256.Sum256([]byte(keyB)), Read: true, Write: true},
 		{Account: "a", SHA256: sha256.Sum256([]byte(readOnly)), Read: true},
 		{Account: "a", SHA256: sha256.Sum256([]byte(operator)), Operate: true},
+		{Account: "b", SHA256: sha256.Sum256([]byte(operatorB)), Operate: true},
+		{Account: "a", SHA256: sha256.Sum256([]byte(writeOnly)), Write: true},
+		{Account: "a", SHA256: sha256.Sum256([]byte(auditor)), Read: true, Operate: true},
 	}
 }
 

@@ -69,6 +69,7 @@ func (a *API) newDocument() {
 				{Name: tagEvents, Description: "What gateways have sent, and what it did."},
 				{Name: tagIncomes, Description: "Money that you received outside of gateways."},
 				{Name: tagEffects, Description: "What your callback is called with."},
+				{Name: tagKeys, Description: "What became of requests that were sent with a key."},
 			},
 		},
 		Formats: map[string]huma.Format{"application/json": {

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	canon "github.com/paidonce/paidonce/idempotency/canonical"
 )
 
 // Bounds of a body: how deep it nests, and how long its numbers are.
@@ -18,29 +18,39 @@ const (
 	maxExponent = 300
 )
 
-// parse reads one JSON value exactly: numbers as their text, and no key twice, since two readers may then take two
-// values. Its problem is a 400 for what is not JSON, and a 422 with the place for what is refused.
+// parse reads one JSON value exactly, numbers as their text. Whatever two readers could read in two ways is refused, as the
+// fingerprint of an Idempotency-Key refuses it. Its problem is a 400 for what is not JSON, and a 422 with the place for what is
+// refused.
 func parse(body []byte) (any, *Problem) {
-	if !utf8.Valid(body) {
-		return nil, problem(CodeInvalidJSON, "The body is not UTF-8.")
+	if _, err := canon.JSON(body); err != nil {
+		return nil, notJSON(err)
 	}
 	p := &parser{dec: json.NewDecoder(bytes.NewReader(body))}
 	p.dec.UseNumber()
 	v, err := p.value("", 0)
-	if err == nil {
-		if _, err = p.dec.Token(); errors.Is(err, io.EOF) {
-			err = nil
-		} else if err == nil {
-			err = errors.New("more than one value")
-		}
-	}
-	if err != nil {
-		return nil, problemf(CodeInvalidJSON, "The body is not one JSON value: see byte %d.", p.dec.InputOffset())
+	switch {
+	case errors.Is(err, errTooDeep):
+		return nil, problemf(CodeInvalidJSON, "The body nests more than %d levels deep.", maxDepth)
+	case err != nil: // nothing but an empty body passes the one reader and not the other
+		return nil, problem(CodeInvalidJSON, "The body is empty.")
 	}
 	if len(p.faults) > 0 {
 		return nil, invalid(p.faults)
 	}
 	return v, nil
+}
+
+func notJSON(err error) *Problem {
+	var at *canon.SyntaxError
+	if !errors.As(err, &at) {
+		return problem(CodeInvalidJSON, "The body is not one JSON value.")
+	}
+	if at.Reason == canon.DuplicateName {
+		return invalid([]FieldError{{Pointer: at.Pointer, Code: "duplicate", Detail: "stands there twice"}})
+	}
+	p := problemf(CodeInvalidJSON, "The body is not one JSON value: see byte %d.", at.Offset)
+	p.Errors = []FieldError{{Pointer: at.Pointer, Code: string(at.Reason), Detail: at.Error()}}
+	return p
 }
 
 type parser struct {
@@ -88,9 +98,6 @@ func (p *parser) object(at string, depth int) (any, error) {
 		}
 		where := at + "/" + escape(name)
 		p.text(where, name)
-		if _, twice := m[name]; twice {
-			p.faults = append(p.faults, FieldError{Pointer: where, Code: "duplicate", Detail: "stands there twice"})
-		}
 		if m[name], err = p.value(where, depth+1); err != nil {
 			return nil, err
 		}

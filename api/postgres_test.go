@@ -39,7 +39,7 @@ func onPostgres(t *testing.T, opts api.Options) *shopOnPostgres {
 	once, err := idempotency.New(kept, idempotency.Options{Scope: api.Scope, ResourceURL: api.ResourceURL})
 	require.NoError(t, err)
 	b := &bench{t: t, log: &logBuffer{}}
-	opts.Idempotency = once
+	opts.Idempotency, opts.Keys = once, kept
 	opts.Now = func() time.Time { return now }
 	opts.Logger = slog.New(slog.NewJSONHandler(b.log, nil))
 	b.API, err = api.New(st, keys, opts)

@@ -68,6 +68,16 @@ func (e FieldError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(bodyFault{e.Pointer, e.Code, e.Detail})
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *FieldError) UnmarshalJSON(b []byte) error {
+	var doc struct{ Pointer, Parameter, Code, Detail string }
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return err
+	}
+	*e = FieldError(doc)
+	return nil
+}
+
 // Schema documents what MarshalJSON writes.
 func (FieldError) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{

@@ -109,7 +109,7 @@ func meaningOf(m store.EventMeaning) meaningDoc {
 type orderChangeDoc struct {
 	_ struct{} `additionalProperties:"true"`
 
-	ID          *uuid.UUID  `json:"id" format:"uuid" doc:"Null: it would be made."`
+	ID          *uuid.UUID  `json:"id" format:"uuid" nullable:"true" doc:"Null: it would be made."`
 	ExternalRef string      `json:"external_ref"`
 	New         bool        `json:"new"`
 	Before      standingDoc `json:"before"`

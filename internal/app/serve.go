@@ -36,12 +36,16 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	once, err := p.idempotency(st)
+	keys, err := idempotency.NewStore(st.Pool(), idempotency.StoreOptions{})
+	if err != nil {
+		return err
+	}
+	once, err := p.idempotency(keys)
 	if err != nil {
 		return err
 	}
 	v1, err := api.New(st, p.live.keys, api.Options{
-		Idempotency: once, Policy: p.live.policy,
+		Idempotency: once, Keys: keys, Policy: p.live.policy,
 		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, Replay: p.replay(st),
 		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
 	})
@@ -67,11 +71,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 }
 
 // idempotency makes the middleware of the Idempotency-Key header, on the connections that the API has.
-func (p *program) idempotency(st *store.Store) (*idempotency.Middleware, error) {
-	keys, err := idempotency.NewStore(st.Pool(), idempotency.StoreOptions{})
-	if err != nil {
-		return nil, err
-	}
+func (p *program) idempotency(keys *idempotency.Store) (*idempotency.Middleware, error) {
 	return idempotency.New(keys, idempotency.Options{
 		Scope: api.Scope, ResourceURL: api.ResourceURL, Logger: p.log, Registerer: p.registry,
 	})

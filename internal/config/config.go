@@ -122,7 +122,7 @@ type Account struct {
 // APIKey is one key of /v1. The key itself is never stored.
 type APIKey struct {
 	Name   string   `yaml:"name" json:"name" help:"for people and logs"`
-	SHA256 string   `yaml:"sha256" json:"sha256" help:"SHA-256 of the key, in hex: printf %s KEY | sha256sum"`
+	SHA256 string   `yaml:"sha256" json:"sha256" help:"SHA-256 of the key, in hex: paidonce keys new, or printf %s KEY | sha256sum"`
 	Roles  []string `yaml:"roles" json:"roles" help:"what it may do: read, write, operate; none implies another"`
 }
 
