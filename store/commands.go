@@ -3,8 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -163,26 +161,6 @@ func (o *lockedOrder) amend(a *order.Amendment) error {
 		o.in.Marks &^= order.FlagExpiredUnpaid
 	}
 	return nil
-}
-
-// sameJSON compares what Postgres wrote in its own way with what we wrote.
-func sameJSON(a, b json.RawMessage) bool {
-	decode := func(doc json.RawMessage) (v any, err error) {
-		if len(doc) == 0 {
-			return map[string]any{}, nil
-		}
-		dec := json.NewDecoder(bytes.NewReader(doc))
-		dec.UseNumber()
-		return v, errors.Join(dec.Decode(&v))
-	}
-	x, err1 := decode(a)
-	y, err2 := decode(b)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	p, err1 := json.Marshal(x)
-	q, err2 := json.Marshal(y)
-	return err1 == nil && err2 == nil && bytes.Equal(p, q)
 }
 
 // queueDetails reads, under the locks, the details of orders where the batch amends some.

@@ -102,6 +102,10 @@ func TestAmendMergesDetails(t *testing.T) {
 	res = says(t, s, "ord_1", order.Command{Amend: &order.Amendment{Details: patch}})
 	require.Equal(t, store.NoChange, res.Outcome)
 	require.Equal(t, 2, res.After)
+	for i, n := range []string{"1e3", "1e3", "1000", "1000.0", "10.0E2"} { // Postgres spells it out
+		res = says(t, s, "ord_1", order.Command{Amend: &order.Amendment{Details: json.RawMessage(`{"metadata":{"n":` + n + `}}`)}})
+		require.Equal(t, map[bool]store.Outcome{true: store.Applied, false: store.NoChange}[i == 0], res.Outcome, n)
+	}
 	_, err = say(t, s, "ord_1", order.Command{Amend: &order.Amendment{Details: json.RawMessage(`[1]`)}}, store.Condition{})
 	refusedAs(t, err, store.RefusedDetails)
 }

@@ -39,7 +39,7 @@ func TestT97_ExternalRefOfIncomes(t *testing.T) {
 		apply(t, s, register("ord_1", 5000), register("ord_2", 5000))
 		onDay := midMinute
 		n := cash(called("inc_1"), towards("ord_1"))
-		n.ReceivedOn, n.Metadata = &onDay, []byte(`{"a": [1, 2.50], "external_ref": "inc_1"}`)
+		n.ReceivedOn, n.Metadata = &onDay, []byte(`{"a": [1, 2.50], "b": {"n": -1200.0, "z": -0}, "external_ref": "inc_1"}`)
 		first := enters(t, s, n)
 		before := written(t, pool)
 
@@ -53,8 +53,14 @@ func TestT97_ExternalRefOfIncomes(t *testing.T) {
 			require.Equal(t, before, written(t, pool), why)
 		}
 		same(n, false, "again")
-		n.Metadata = []byte(`{"external_ref":"inc_1","a":[1,2.50]}`)
+		n.Metadata = []byte(`{"external_ref":"inc_1","a":[1,2.50],"b":{"n":-12e2,"z":0}}`)
 		same(n, false, "in other words")
+		n.Metadata = []byte(`{"external_ref":"inc_1","a":[1,2.50],"b":{"n":"-1200","z":0}}`)
+		same(n, true, "a text is no number")
+		n.Metadata = []byte(`{"external_ref":"inc_1","a":[1,2.51],"b":{"n":-1200,"z":-0}}`)
+		same(n, true, "in another number")
+		n.Metadata = []byte(`{"external_ref":"inc_1","a":[1.0,2.5],"b":{"n":-0.12E+4,"z":0.00}}`)
+		same(n, false, "in other numerals")
 		n.OrderRef, n.Order = "", *first.Order
 		same(n, false, "its order by its id")
 		for why, change := range map[string]func(*store.NewIncome){
