@@ -37,6 +37,7 @@ type Store interface {
 	Command(ctx context.Context, tx store.Tx, e store.Event, cond store.Condition) (store.Result, error)
 	OrderTx(ctx context.Context, tx store.Tx, account string, id uuid.UUID) (store.Order, error)
 	PaymentsNamed(ctx context.Context, tx store.Tx, account string, realms []string, id string) ([]store.PaymentID, error)
+	EventsByIDTx(ctx context.Context, tx store.Tx, account, id string) ([]store.StoredEvent, error)
 	DismissEvent(ctx context.Context, tx store.Tx, key store.EventKey, dismissed bool) error
 
 	// GetOrder returns the order of that id of the account, or an error that is [store.ErrNotFound].
@@ -86,6 +87,9 @@ type Options struct {
 	// Policy is how an account's requests are protected. Default: [idempotency.Strict], and the header may be missing.
 	Policy func(account string) idempotency.Policy
 
+	// Sources returns the configured sources of an account, which confirmations and links are about. Default: there are none.
+	Sources func(account string) []Source
+
 	// Replay reads an event of a gateway again with the mapping and the options of today, and says what came of it; without
 	// apply, what would. Default: events are not read again.
 	Replay func(ctx context.Context, key store.EventKey, apply bool) (store.Reevaluated, error)
@@ -123,6 +127,9 @@ func (o Options) withDefaults() Options {
 			return p
 		}
 	}
+	if o.Sources == nil {
+		o.Sources = func(string) []Source { return nil }
+	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the edge where the real clock enters
 	}
@@ -155,7 +162,10 @@ func New(st Store, keys KeysFunc, opts Options) (*API, error) {
 var endpoints = []func(*API){
 	(*API).orderEndpoints,
 	(*API).amendEndpoint,
+	(*API).confirmEndpoint,
 	(*API).cancelEndpoint,
+	(*API).linkEndpoint,
+	(*API).dismissEndpoints,
 	(*API).orderListEndpoints,
 	(*API).timelineEndpoints,
 	(*API).eventEndpoints,

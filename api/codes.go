@@ -41,6 +41,8 @@ const (
 	CodeUnregistered         Code = "unregistered"
 	CodeCaptured             Code = "captured"
 	CodeMoneyKept            Code = "money_kept"
+	CodePaymentNotFound      Code = "payment_not_found"
+	CodePaymentAmbiguous     Code = "payment_ambiguous"
 
 	CodeIncomeNotFound    Code = "income_not_found"
 	CodePossibleDuplicate Code = "possible_duplicate"
@@ -88,6 +90,8 @@ var meanings = map[Code]meaning{
 	CodeVersionMismatch:      {http.StatusPreconditionFailed, "The order is at another version than If-Match names; ETag says at which."},
 	CodeUnregistered:         {http.StatusConflict, "Nobody has registered the order yet: only a webhook has named it."},
 	CodeCaptured:             {http.StatusConflict, "Money was captured for the order once, so its total and currency stay."},
+	CodePaymentNotFound:      {http.StatusNotFound, "No event of the account has named such a payment."},
+	CodePaymentAmbiguous:     {http.StatusConflict, "Several payments of the account are called so, at several gateways; say which with realm."},
 	CodeMoneyKept:            {http.StatusConflict, "Money is kept for the order; it must go back first."},
 
 	CodeIncomeNotFound:    {http.StatusNotFound, "The account has no such income."},

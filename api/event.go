@@ -119,14 +119,18 @@ func reportOf(r explain.Report) reportDoc {
 // findEvent returns the event of an id, in one of the account's sources. Two sources may use one id; then the caller has
 // to say which is meant.
 func (a *API) findEvent(ctx context.Context, c *call, id, source string) (store.StoredEvent, error) {
-	notFound := problem(CodeEventNotFound, "This account has no event of that id.")
 	if !storable(id) {
-		return store.StoredEvent{}, notFound
+		return store.StoredEvent{}, eventNotFound()
 	}
 	found, err := a.store.EventsByID(ctx, c.key.Account, id)
 	if err != nil {
 		return store.StoredEvent{}, err
 	}
+	return oneEvent(found, source)
+}
+
+// oneEvent picks the event of a source among those of one id, or the only one if no source is named.
+func oneEvent(found []store.StoredEvent, source string) (store.StoredEvent, error) {
 	var sources []string
 	for _, e := range found {
 		if e.Source == source {
@@ -136,11 +140,15 @@ func (a *API) findEvent(ctx context.Context, c *call, id, source string) (store.
 	}
 	switch {
 	case source != "" || len(found) == 0:
-		return store.StoredEvent{}, notFound
+		return store.StoredEvent{}, eventNotFound()
 	case len(found) > 1:
 		return store.StoredEvent{}, problemf(CodeEventAmbiguous, "Several sources have an event of that id. Add ?source= and one of: %s.", strings.Join(sources, ", "))
 	}
 	return found[0], nil
+}
+
+func eventNotFound() *Problem {
+	return problem(CodeEventNotFound, "This account has no event of that id.")
 }
 
 // storable reports whether Postgres can hold a text, and so whether there can be a row of that name.

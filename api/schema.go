@@ -58,6 +58,7 @@ var formats = map[string]format{
 	formatCurrency:  isCurrency,
 	formatReference: isReference,
 	formatMatching:  isMatching,
+	formatPayment:   isReference,
 }
 
 // learn prepares a schema, or says what of it nobody would check.

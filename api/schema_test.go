@@ -20,7 +20,7 @@ import (
 // refuse what the document's schema takes.
 var stricter = []string{
 	"not_minor_units", "not_integer", "unknown_currency", "not_printable", "not_trimmed", "too_long", "invalid_uuid", "invalid_time",
-	"number_too_long", "invalid_text", "not_retryable",
+	"number_too_long", "invalid_text", "not_retryable", "unknown_source", "unknown_gateway", "other_gateway", "ambiguous",
 }
 
 // TestSchemaAndCheckAgree: of every body that is made from the document's example by changes anywhere in it, we refuse what

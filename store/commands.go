@@ -2,8 +2,10 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,6 +27,7 @@ const (
 	RefusedCaptured     RefusalCode = "captured"         // the total of an order that money was captured for once stays
 	RefusedMoneyKept    RefusalCode = "money_kept"       // an order for which money is kept is not canceled
 	RefusedDetails      RefusalCode = "details"          // a patch that leaves no object
+	RefusedElsewhere    RefusalCode = "elsewhere"        // the payment does not belong to the order that it was to be taken from
 )
 
 // Refusal says that a command was not carried out, and at which version of the order. Nothing was written.
@@ -41,6 +44,10 @@ func (r *Refusal) Error() string {
 // Condition is what must hold of an order for a command to be carried out.
 type Condition struct {
 	Version int // the order's version, exactly; 0: any
+
+	// Holds is the order that the payment of the command belongs to now; zero: any, or none. It is what a link is taken back
+	// from, which names no order.
+	Holds uuid.UUID
 }
 
 // InTx runs f in a transaction, again if Postgres refused it for the sake of another one, and commits. It is for
@@ -74,6 +81,7 @@ func (s *Store) Command(ctx context.Context, tx Tx, e Event, cond Condition) (Re
 	}
 	e.Source = APISource
 	e.refuse = func(o *lockedOrder) error { return cond.refuse(o, e.Command) }
+	e.holds = cond.Holds
 	results, err := s.ApplyTx(ctx, tx, []Event{e})
 	if err != nil {
 		return Result{}, fmt.Errorf("command %s: %w", e.Type, err)
@@ -103,8 +111,11 @@ func (c Condition) refuse(o *lockedOrder, cmd *order.Command) error {
 	return nil
 }
 
-// permit asks whether an item may be carried out, before it has changed anything.
-func (bt *batch) permit(it *item) error {
+// permit asks whether an item may be carried out, before it has changed anything. c is the payment that it is about, or nil.
+func (bt *batch) permit(it *item, c *component) error {
+	if it.holds != uuid.Nil && (c == nil || !c.standsOn(it.holds)) {
+		return &Refusal{Code: RefusedElsewhere, Order: it.holds}
+	}
 	if it.refuse == nil || it.Reference == "" {
 		return nil
 	}
@@ -221,18 +232,22 @@ type PaymentID struct {
 	Order *uuid.UUID `json:"order_id"` // nil: the payment belongs to no order
 }
 
-// PaymentsNamed returns the payments that are called id in one of these name spaces: none, or one as a rule.
+// PaymentsNamed returns the payments that are called id in one of these name spaces, by name space: none, or one as a rule. It
+// locks them, so that a time that is read after it ([Store.Clock]) is later than all that was said about them before: of what
+// persons say the last word holds, and that must be the last one that was carried out.
 func (s *Store) PaymentsNamed(ctx context.Context, tx Tx, account string, realms []string, id string) ([]PaymentID, error) {
 	rows, _ := tx.Query(ctx, `
-		WITH RECURSIVE r(realm, payment, up, ord) AS (
-			SELECT i.realm, p.id, p.merged_into, p.order_id FROM payment_ids i JOIN payments p ON p.account_id = i.account_id AND p.id = i.payment_id
+		WITH RECURSIVE r(realm, payment, up) AS (
+			SELECT i.realm, p.id, p.merged_into FROM payment_ids i JOIN payments p ON p.account_id = i.account_id AND p.id = i.payment_id
 			WHERE i.account_id = $1 AND i.realm = ANY($3) AND i.id = $2
 			UNION ALL
-			SELECT r.realm, p.id, p.merged_into, p.order_id FROM r JOIN payments p ON p.account_id = $1 AND p.id = r.up)
-		SELECT realm, $2::text, ord FROM r WHERE up IS NULL ORDER BY realm`, account, id, realms)
+			SELECT r.realm, p.id, p.merged_into FROM r JOIN payments p ON p.account_id = $1 AND p.id = r.up)
+		SELECT r.realm, $2::text, p.order_id FROM r JOIN payments p ON p.account_id = $1 AND p.id = r.payment
+		WHERE r.up IS NULL ORDER BY p.id FOR NO KEY UPDATE OF p`, account, id, realms)
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[PaymentID])
 	if err != nil {
 		return nil, fmt.Errorf("find payment %q: %w", id, err)
 	}
+	slices.SortFunc(found, func(a, b PaymentID) int { return cmp.Compare(a.Realm, b.Realm) })
 	return found, nil
 }

@@ -280,6 +280,27 @@ func TestLinkCanBeTakenBack(t *testing.T) {
 	require.Equal(t, 0, count(t, pool, "orders WHERE external_ref = 'ord_9'"))
 }
 
+// A link is taken back from the order that has the payment, or not at all.
+func TestLinkIsTakenBackFromItsOrder(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 5000), register("ord_2", 5000))
+	apply(t, s, captured("evt_1", "pi_1", "", 5000))
+	link := order.Command{Link: true}
+	takeBack := func(from string) error {
+		_, err := say(t, s, "", link, store.Condition{Holds: readOrder(t, pool, from).ID}, about("pi_1"))
+		return err
+	}
+	refusedAs(t, takeBack("ord_1"), store.RefusedElsewhere)
+	says(t, s, "ord_2", link, about("pi_1"))
+	refusedAs(t, takeBack("ord_1"), store.RefusedElsewhere)
+	require.Equal(t, 4, count(t, pool, "processed_events"), "nothing of what was refused")
+	require.Equal(t, "paid", readOrder(t, pool, "ord_2").State)
+	require.NoError(t, takeBack("ord_2"))
+	require.EqualValues(t, 0, readOrder(t, pool, "ord_2").Kept)
+	refusedAs(t, takeBack("ord_2"), store.RefusedElsewhere)
+}
+
 func TestLinkOfAPaymentThatNamedNoOrder(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)

@@ -81,6 +81,9 @@ type Event struct {
 
 	// refuse is asked under the order's lock whether a command may be carried out; nil: it may.
 	refuse func(*lockedOrder) error
+
+	// holds is the order that the payment of a command must belong to; zero: it need not.
+	holds uuid.UUID
 }
 
 // Result is what became of an event.

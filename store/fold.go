@@ -20,7 +20,7 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) ([]job,
 		moved := map[*lockedOrder]bool{}
 		var main *lockedOrder
 		causes := order.CausesOf(it.Event.Event)
-		if err := bt.permit(it); err != nil {
+		if err := bt.permit(it, comps[it.comp]); err != nil {
 			return nil, &EventError{Index: it.index, Err: err}
 		}
 		if it.comp >= 0 {

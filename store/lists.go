@@ -157,7 +157,16 @@ func (s *Store) ListEvents(ctx context.Context, f EventFilter) ([]StoredEvent, E
 // EventsByID returns the events of an account that have exactly this id, one per source that uses it; none: no error.
 // Unlike [Store.FindEvents] it looks nowhere else, and is quick however many events there are.
 func (s *Store) EventsByID(ctx context.Context, account, id string) ([]StoredEvent, error) {
-	rows, _ := s.pool.Query(ctx, `
+	return eventsByID(ctx, s.pool, account, id)
+}
+
+// EventsByIDTx is [Store.EventsByID] inside a transaction: it sees what that transaction has written.
+func (s *Store) EventsByIDTx(ctx context.Context, tx Tx, account, id string) ([]StoredEvent, error) {
+	return eventsByID(ctx, tx, account, id)
+}
+
+func eventsByID(ctx context.Context, q querier, account, id string) ([]StoredEvent, error) {
+	rows, _ := q.Query(ctx, `
 		WITH RECURSIVE sources(id) AS (
 			(SELECT e.source_id FROM processed_events e WHERE e.account_id = $1 ORDER BY e.source_id LIMIT 1)
 			UNION ALL

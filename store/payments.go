@@ -310,6 +310,16 @@ func (c *component) standing(orders map[orderKey]*lockedOrder) []*lockedOrder {
 	return slices.Compact(stood)
 }
 
+// standsOn reports whether a payment of the component belongs to the order so far.
+func (c *component) standsOn(order uuid.UUID) bool {
+	for _, p := range c.found {
+		if p.order == order {
+			return true
+		}
+	}
+	return false
+}
+
 // merge joins every payment of the component into the one that stays.
 func (c *component) merge() {
 	for _, p := range c.found {

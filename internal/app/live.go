@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/hex"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -23,6 +24,7 @@ type snapshot struct {
 	config  *config.Config
 	sources map[string]gateway.Source
 	keys    []api.Key
+	named   map[string][]api.Source // by account, sorted by id
 }
 
 func newLive(cfg *config.Config) *live {
@@ -32,7 +34,13 @@ func newLive(cfg *config.Config) *live {
 }
 
 func (l *live) set(cfg *config.Config) {
-	s := &snapshot{config: cfg, sources: cfg.Sources()}
+	s := &snapshot{config: cfg, sources: cfg.Sources(), named: map[string][]api.Source{}}
+	for _, id := range slices.Sorted(maps.Keys(s.sources)) {
+		source := s.sources[id]
+		if g, ok := gateway.Lookup(source.Gateway); ok {
+			s.named[source.Account] = append(s.named[source.Account], api.Source{ID: id, Gateway: g.Name, Realm: g.Realm(source)})
+		}
+	}
 	for _, name := range cfg.AccountNames() {
 		for _, k := range cfg.Accounts[name].APIKeys {
 			key := api.Key{
@@ -59,6 +67,9 @@ func (l *live) source(id string) (gateway.Source, bool) {
 }
 
 func (l *live) keys() []api.Key { return l.current.Load().keys }
+
+// accountSources are the sources of an account, with the name space that their webhooks' payments have.
+func (l *live) accountSources(account string) []api.Source { return l.current.Load().named[account] }
 
 // policy is how an account's requests are protected by the Idempotency-Key header.
 func (l *live) policy(account string) idempotency.Policy {
