@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/paidonce/paidonce/idempotency"
+	"github.com/paidonce/paidonce/period"
 	"github.com/paidonce/paidonce/store"
 )
 
@@ -39,6 +40,11 @@ type Store interface {
 	PaymentsNamed(ctx context.Context, tx store.Tx, account string, realms []string, id string) ([]store.PaymentID, error)
 	EventsByIDTx(ctx context.Context, tx store.Tx, account, id string) ([]store.StoredEvent, error)
 	DismissEvent(ctx context.Context, tx store.Tx, key store.EventKey, dismissed bool) error
+
+	CreateRecurrence(ctx context.Context, tx store.Tx, n store.NewRecurrence) (r store.Recurrence, created bool, err error)
+	EndRecurrence(ctx context.Context, tx store.Tx, account string, id uuid.UUID, on period.Date) (store.Recurrence, error)
+	GetRecurrence(ctx context.Context, account string, id uuid.UUID) (store.Recurrence, error)
+	ListRecurrences(ctx context.Context, f store.RecurrenceFilter) ([]store.Recurrence, uuid.UUID, error)
 
 	// GetOrder returns the order of that id of the account, or an error that is [store.ErrNotFound].
 	GetOrder(ctx context.Context, account string, id uuid.UUID) (store.Order, error)
@@ -90,6 +96,9 @@ type Options struct {
 	// Sources returns the configured sources of an account, which confirmations and links are about. Default: there are none.
 	Sources func(account string) []Source
 
+	// TimeZone is the IANA name of the zone in which an account's recurrences begin. Default: UTC.
+	TimeZone func(account string) string
+
 	// Replay reads an event of a gateway again with the mapping and the options of today, and says what came of it; without
 	// apply, what would. Default: events are not read again.
 	Replay func(ctx context.Context, key store.EventKey, apply bool) (store.Reevaluated, error)
@@ -129,6 +138,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Sources == nil {
 		o.Sources = func(string) []Source { return nil }
+	}
+	if o.TimeZone == nil {
+		o.TimeZone = func(string) string { return "UTC" }
 	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the edge where the real clock enters
@@ -173,6 +185,7 @@ var endpoints = []func(*API){
 	(*API).effectEndpoints,
 	(*API).keyEndpoints,
 	(*API).incomeEndpoints,
+	(*API).recurrenceEndpoints,
 }
 
 func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {

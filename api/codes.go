@@ -53,6 +53,9 @@ const (
 	CodeEffectNotFound     Code = "effect_not_found"
 	CodeEffectNotRetryable Code = "effect_not_retryable"
 	CodeKeyNotFound        Code = "idempotency_key_not_found"
+
+	CodeRecurrenceNotFound Code = "recurrence_not_found"
+	CodeEndsEarlier        Code = "ends_earlier"
 )
 
 // The codes of the Idempotency-Key header, which package idempotency answers.
@@ -103,6 +106,9 @@ var meanings = map[Code]meaning{
 	CodeEffectNotFound:     {http.StatusNotFound, "The account has no such effect."},
 	CodeEffectNotRetryable: {http.StatusConflict, "The effect is being called, or is over."},
 	CodeKeyNotFound:        {http.StatusNotFound, "The account has used no such Idempotency-Key, or it has expired."},
+
+	CodeRecurrenceNotFound: {http.StatusNotFound, "The account has no such recurrence."},
+	CodeEndsEarlier:        {http.StatusConflict, "The recurrence ends before the day that is named."},
 
 	idempotency.CodeKeyMissing:        {http.StatusBadRequest, "The account requires an Idempotency-Key here, and there is none."},
 	idempotency.CodeKeyInvalid:        {http.StatusBadRequest, "The Idempotency-Key is none."},

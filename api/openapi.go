@@ -66,6 +66,7 @@ func (a *API) newDocument() {
 			},
 			Tags: []*huma.Tag{
 				{Name: tagOrders, Description: "What is sold, and how it stands."},
+				{Name: tagRecurrences, Description: "What comes back: one order per period."},
 				{Name: tagEvents, Description: "What gateways have sent, and what it did."},
 				{Name: tagIncomes, Description: "Money that you received outside of gateways."},
 				{Name: tagEffects, Description: "What your callback is called with."},

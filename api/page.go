@@ -23,6 +23,8 @@ const (
 	listEvents  = "events"
 	listEffects = "effects"
 	listIncomes = "incomes"
+
+	listRecurrences = "recurrences"
 )
 
 // cursor is the last row of a page. It is opaque to callers: its version changes with it, and old ones are refused then.

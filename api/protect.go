@@ -84,8 +84,11 @@ func ResourceURL(typ string, id uuid.UUID) string {
 		return orderPath(id)
 	case resourceIncome:
 		return incomePath(id)
+	case resourceRecurrence:
+		return recurrencePath(id)
+	default:
+		return ""
 	}
-	return ""
 }
 
 const resourceOrder = "order"

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/hex"
 	"maps"
 	"slices"
@@ -80,6 +81,11 @@ func (l *live) policy(account string) idempotency.Policy {
 	}
 	p.Require = set.Require
 	return p
+}
+
+// timeZone is where an account's recurrences begin.
+func (l *live) timeZone(account string) string {
+	return cmp.Or(l.config().Accounts[account].TimeZone, "UTC")
 }
 
 // target is where an account's effects are called out to.

@@ -45,7 +45,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 		return err
 	}
 	v1, err := api.New(st, p.live.keys, api.Options{
-		Idempotency: once, Keys: keys, Policy: p.live.policy, Sources: p.live.accountSources,
+		Idempotency: once, Keys: keys, Policy: p.live.policy, Sources: p.live.accountSources, TimeZone: p.live.timeZone,
 		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, Replay: p.replay(st),
 		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
 	})
