@@ -22,7 +22,7 @@ func cpuOf(pid int) time.Duration {
 }
 
 func ticks(stat string) time.Duration {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	fields := statFields(stat)
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
 	return time.Duration(user+system) * clockTick
@@ -40,7 +40,7 @@ func cpuOfPostgres(dir string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	fields := statFields(string(stat))
 	ended, _ := strconv.Atoi(fields[13])
 	endedSystem, _ := strconv.Atoi(fields[14])
 	sum := ticks(string(stat)) + time.Duration(ended+endedSystem)*clockTick
@@ -50,9 +50,12 @@ func cpuOfPostgres(dir string) time.Duration {
 		if err != nil {
 			continue
 		}
-		if fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); fields[1] == postmaster {
+		if fields := statFields(string(stat)); fields[1] == postmaster {
 			sum += ticks(string(stat))
 		}
 	}
 	return sum
 }
+
+// statFields are what follows the name of a process in its stat file, which may hold anything.
+func statFields(stat string) []string { return strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) }

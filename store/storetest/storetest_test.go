@@ -307,7 +307,7 @@ func TestStopClock(t *testing.T) {
 
 	other, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	require.NoError(t, err)
-	defer other.Close(t.Context()) //nolint:errcheck // the database is dropped
+	defer other.Close(t.Context())
 	clock, _ = read(other)
 	require.True(t, at.Add(time.Microsecond).Equal(clock), "whoever connects later has it too")
 }
