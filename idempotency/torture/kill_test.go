@@ -20,6 +20,7 @@ var (
 	sqlHold     = wiretest.SQL(`for no key update$`)
 	sqlEffect   = wiretest.SQL(`^insert into effects`)
 	sqlComplete = wiretest.SQL(`set status = 'COMPLETED'`)
+	sqlRelease  = wiretest.SQL(`set status = 'FAILED'`)
 	sqlCommit   = wiretest.SQL(`^commit`)
 	sqlSweep    = wiretest.SQL(`^delete from idempotency_keys`)
 )

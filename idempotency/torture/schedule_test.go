@@ -24,14 +24,17 @@ import (
 	"github.com/paidonce/paidonce/idempotency"
 )
 
-// TestMain lowers the number of random checks per property, each of which is dozens of requests, unless -rapid.checks says how many.
+// TestMain sets defaults that fit: fewer random checks, each of which is dozens of requests, and more tests at once than there are
+// processors, since most of them wait for others. Flags that are given count.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		if err := flag.Set("rapid.checks", "25"); err != nil {
-			panic(err)
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{"rapid.checks": "25", "test.parallel": "6"} {
+		if !given[name] {
+			if err := flag.Set(name, value); err != nil {
+				panic(err)
+			}
 		}
 	}
 	os.Exit(m.Run())
@@ -218,7 +221,7 @@ func (rec *recorded) verdict() (v verdict, err error) {
 
 // play plays a schedule, and returns how the program first differed from the model, with all that came before.
 func (h *hall) play(schedule []step) (err error) {
-	h.s.exec(`DELETE FROM idempotency_keys`)
+	h.s.exec(`TRUNCATE idempotency_keys`)
 	p := &play{hall: h, model: newModel(), name: fmt.Sprintf("play-%d", h.plays.Add(1))}
 	h.mu.Lock()
 	h.charges = map[string]bool{}
@@ -464,16 +467,23 @@ func TestSchedulesGoEverywhere(t *testing.T) {
 // and what is left in the database.
 func TestSchedulesFindFaults(t *testing.T) {
 	t.Parallel()
+	h := newHall(t)
+	h.blind = true
 	// trigger changes or drops what is written to the table.
-	trigger := func(when, does string) func(*hall) {
-		return func(h *hall) {
+	trigger := func(when, does string) func() {
+		return func() {
 			h.s.exec(`CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + does + ` RETURN NEW; END $$`)
 			h.s.exec(`CREATE TRIGGER fault BEFORE ` + when + ` EXECUTE FUNCTION fault()`)
 		}
 	}
-	const failed, completed = `UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.status = 'FAILED')`, `UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.status = 'COMPLETED')`
-	for name, fault := range map[string]func(*hall){
-		"TheFenceStandsStill":    trigger(`UPDATE ON idempotency_keys FOR EACH ROW`, `NEW.fence := OLD.fence;`),
+	const (
+		always    = `UPDATE ON idempotency_keys FOR EACH ROW`
+		failed    = `UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.status = 'FAILED')`
+		completed = `UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.status = 'COMPLETED')`
+		taken     = `UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.fence > OLD.fence)`
+	)
+	for name, fault := range map[string]func(){
+		"TheFenceStandsStill":    trigger(always, `NEW.fence := OLD.fence;`),
 		"TheAnswerIsNotTheSame":  trigger(completed, `NEW.response_raw := NEW.response_raw || ' '::bytea;`),
 		"TheAnswerIsNotKept":     trigger(completed, `NEW.response_raw := NULL;`),
 		"KeysDieYoung":           trigger(completed, `NEW.expires_at := NEW.created_at + interval '1 hour';`),
@@ -482,24 +492,26 @@ func TestSchedulesFindFaults(t *testing.T) {
 		"FailuresBindTheBody":    trigger(failed, `NEW.hash_bound := true;`),
 		"FailuresKeepTheLock":    trigger(failed, `RETURN NULL;`),
 		"LocksDoNotGrowOld":      trigger(`INSERT ON idempotency_keys FOR EACH ROW`, `NEW.lock_timeout := interval '1 year';`),
-		"TheOutboundKeyChanges":  trigger(`UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.fence > OLD.fence)`, `NEW.epoch := OLD.epoch + 1;`),
-		"TheOutboundKeyStays":    trigger(`UPDATE ON idempotency_keys FOR EACH ROW WHEN (NEW.fence > OLD.fence)`, `NEW.epoch := OLD.epoch;`),
+		"TheOutboundKeyChanges":  trigger(taken, `NEW.epoch := OLD.epoch + 1;`),
+		"TheOutboundKeyStays":    trigger(taken, `NEW.epoch := OLD.epoch;`),
 		"TheSweeperTakesNothing": trigger(`DELETE ON idempotency_keys FOR EACH ROW`, `RETURN NULL;`),
-		"EffectsEscape":          func(h *hall) { h.leaks = true },
-		"BodiesLookAlike":        func(h *hall) { h.alike = true },
+		"EffectsEscape":          func() { h.leaks = true },
+		"BodiesLookAlike":        func() { h.alike = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHall(t)
-			h.blind = true
-			fault(h)
+			fault()
+			defer func() {
+				h.s.exec(`DROP FUNCTION IF EXISTS fault CASCADE`)
+				h.leaks, h.alike = false, false
+			}()
 			var err error
-			for seed := 0; err == nil && seed < 40; seed++ {
+			seed := 0
+			for ; err == nil && seed < 40; seed++ {
 				err = h.play(steps.Example(seed))
 			}
 			require.Error(t, err, "nobody noticed")
 			said, _, _ := strings.Cut(err.Error(), "\n")
-			t.Log(said)
+			t.Logf("after %d schedules: %.200s", seed, said)
 		})
 	}
 }

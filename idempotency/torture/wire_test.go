@@ -187,81 +187,91 @@ func TestT75_LostDuringCommit(t *testing.T) {
 			s.isDone(url, q)
 		})
 	}
-	t.Run("NotKnownWhileTheDatabaseIsAway", func(t *testing.T) {
-		t.Parallel()
-		for name, at := range map[string]wiretest.Moment{"Committed": wiretest.After, "RolledBack": wiretest.Before} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				s := shared.with(t)
-				url := s.here(nil)
-				q := request{key: t.Name()}
-				trap := s.wire.Trap(at, sqlCommit)
-				got := s.start(url, q)
-				trap.Wait()
-				s.wire.Down()
-				trap.Cut()
-				r := <-got
-				r.refused(t, http.StatusServiceUnavailable, idempotency.CodeOutcomeUnknown)
-				s.wire.Up()
-				s.settled()
-				if at == wiretest.After {
-					require.Equal(t, "201R", s.insist(t.Context(), q, url).kind())
-					s.isDone(url, q)
-					return
-				}
-				require.Equal(t, "PROCESSING", s.row(q.key).State)
-				s.age(q.key)
-				require.Equal(t, "201*", s.insist(t.Context(), q, url).kind())
-				s.isDone(url, q)
-			})
-		}
-	})
 	// The server is at the COMMIT when the wire breaks, and ends it later. As long as it has not, nobody may say that it has
 	// not been done, and nobody gets the key, however old its lock.
 	t.Run("UndecidedAtTheServer", func(t *testing.T) {
 		t.Parallel()
-		for name, soon := range map[string]bool{"ForAWhile": true, "ForLonger": false} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				s := newStage(t) // its clock and its trigger are for all who use it
-				s.stopClock()
-				letGo := s.holdCommits()
-				url := s.here(func(c *serverConfig) {
-					if !soon {
-						c.Statement = time.Second
-					}
-				})
-				q := request{key: t.Name()}
-				got := s.start(url, q)
-				s.eventually(`SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 75 AND NOT granted)`)
-				s.wire.LoseCancels() // or what the server is at ends with the wire
-				s.wire.Down()
-				s.wire.Up()
-				// The call looks what became of it, and finds the row held by the session that is still at it.
-				s.eventually(`
-					SELECT EXISTS (
-					  SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock' AND query LIKE '%FAILED%')`, s.name)
-				s.pass(time.Hour)
-				if soon {
-					letGo()
-					r := <-got
-					require.Equal(t, "201*", r.kind(), r.body)
-					s.isDone(url, q)
-					return
-				}
-				for range 2 {
-					r := s.post(url, q)
-					require.Contains(t, []int{http.StatusConflict, http.StatusServiceUnavailable}, r.code, r.body)
-				}
-				r := <-got
-				r.refused(t, http.StatusServiceUnavailable, idempotency.CodeOutcomeUnknown)
-				require.Zero(t, s.effects(q.key))
-				letGo()
-				s.eventually(`SELECT count(*) = 1 FROM effects`)
-				s.isDone(url, q)
-			})
+		s := newStage(t) // its clock and its trigger are for all who use it
+		s.stopClock()
+		letGo := s.holdCommits()
+		url := s.here(func(c *serverConfig) { c.Statement = time.Second })
+		q := request{key: t.Name()}
+		got := s.start(url, q)
+		s.eventually(`SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 75 AND NOT granted)`)
+		s.wire.LoseCancels() // or what the server is at ends with the wire
+		s.wire.Down()
+		s.wire.Up()
+		s.pass(time.Hour)
+		// The call looks what became of it, and finds the row held by the session that is still at it: once for as long as a
+		// statement may take, and again.
+		for range 2 {
+			r := s.post(url, q)
+			require.Contains(t, []int{http.StatusConflict, http.StatusServiceUnavailable}, r.code, r.body)
 		}
+		require.Eventually(t, func() bool { return s.seen(sqlRelease) > 1 }, patience, tick)
+		require.Empty(t, got, "nobody knows")
+		require.Zero(t, s.effects(q.key))
+		letGo()
+		r := <-got
+		require.Equal(t, "201*", r.kind(), r.body)
+		s.isDone(url, q)
 	})
+}
+
+// seen is how many statements have passed the wire that match.
+func (s *stage) seen(m wiretest.Match) (n int) {
+	for _, statement := range s.wire.Seen() {
+		if m(statement) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestT75andT77_WhileTheDatabaseIsAway: three calls lose the database for longer than they can wait, before and after their COMMIT, and
+// before their answer is stored that needs no COMMIT. None of them says what it does not know.
+func TestT75andT77_WhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	url := s.here(nil)
+	committed, rolledBack, charged := request{key: "committed"}, request{key: "rolled-back"}, request{path: chargesPath, key: "charged"}
+	// One after another, so that each trap is for one of them.
+	after := s.wire.Trap(wiretest.After, sqlCommit)
+	gotCommitted := s.start(url, committed)
+	after.Wait()
+	before := s.wire.Trap(wiretest.Before, sqlCommit)
+	gotRolledBack := s.start(url, rolledBack)
+	before.Wait()
+	s.desk.onCharge = s.wire.Down
+	gotCharged := s.start(url, charged)
+	require.Eventually(t, func() bool { _, calls := s.desk.charged(); return calls == 1 }, patience, tick)
+	after.Cut()
+	before.Cut()
+
+	for _, got := range []<-chan reply{gotCommitted, gotRolledBack} {
+		r := <-got
+		r.refused(t, http.StatusServiceUnavailable, idempotency.CodeOutcomeUnknown)
+	}
+	first := <-gotCharged
+	require.Equal(t, "201*", first.kind(), "what was done is told")
+	require.Equal(t, "not-stored", first.header.Get(idempotency.HeaderWarning))
+
+	s.desk.onCharge = nil
+	s.wire.Up()
+	s.settled()
+	require.Equal(t, "201R", s.post(url, committed).kind())
+	s.isDone(url, committed)
+	for _, q := range []request{rolledBack, charged} {
+		require.Equal(t, "PROCESSING", s.row(q.key).State)
+		s.post(url, q).refused(t, http.StatusConflict, idempotency.CodeKeyInProgress)
+		s.age(q.key)
+		require.Equal(t, "201*", s.post(url, q).kind())
+		require.Equal(t, "201R", s.post(url, q).kind())
+	}
+	s.isDone(url, rolledBack)
+	require.Equal(t, first.id(t), s.post(url, charged).id(t), "the provider knows the outbound key")
+	charges, calls := s.desk.charged()
+	require.Equal(t, []int{1, 2}, []int{charges, calls})
 }
 
 // holdCommits has every transaction that stores an answer stand at its end, until the returned func is called.
@@ -369,26 +379,6 @@ func TestT77_StoreLostAfterAnEffectElsewhere(t *testing.T) {
 		require.Equal(t, "201*", r.kind())
 		require.Empty(t, r.header.Get(idempotency.HeaderWarning))
 		require.Equal(t, "201R", s.post(url, q).kind())
-	})
-	t.Run("DatabaseStaysAway", func(t *testing.T) {
-		t.Parallel()
-		s := shared.with(t)
-		url := s.here(nil)
-		q := request{path: chargesPath, key: t.Name()}
-		s.desk.onCharge = s.wire.Down
-		r := s.post(url, q)
-		require.Equal(t, "201*", r.kind(), "what was done is told")
-		require.Equal(t, "not-stored", r.header.Get(idempotency.HeaderWarning))
-		s.wire.Up()
-		s.desk.onCharge = nil
-		require.Equal(t, "PROCESSING", s.row(q.key).State)
-		s.post(url, q).refused(t, http.StatusConflict, idempotency.CodeKeyInProgress)
-		s.age(q.key)
-		again := s.post(url, q)
-		require.Equal(t, "201*", again.kind())
-		require.Equal(t, r.id(t), again.id(t), "the provider knows the outbound key")
-		charges, calls := s.desk.charged()
-		require.Equal(t, []int{1, 2}, []int{charges, calls})
 	})
 }
 
