@@ -40,6 +40,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// schedule is what happens, one step after another. Most calls go to one route, with one key and one body: what is interesting is
+// when they meet.
+type schedule struct {
+	Route int
+	Steps []step
+}
+
 // step is one event of a schedule. Its numbers are taken modulo what there is to choose from when its turn comes, so that
 // any sequence of steps is a schedule.
 type step struct {
@@ -47,18 +54,23 @@ type step struct {
 	Who, Which, What int
 }
 
-var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
-	return step{
-		Do: rapid.SampledFrom([]string{
-			"send", "send", "send", "send", "finish", "finish", "finish", "pass", "pass", "kill", "leave", "sweep",
-		}).Draw(t, "do"),
-		Who: rapid.IntRange(0, 3).Draw(t, "who"), Which: rapid.IntRange(0, 11).Draw(t, "which"), What: rapid.IntRange(0, 11).Draw(t, "what"),
+var schedules = rapid.Custom(func(t *rapid.T) schedule {
+	one := rapid.Custom(func(t *rapid.T) step {
+		return step{
+			Do: rapid.SampledFrom([]string{
+				"send", "send", "send", "send", "finish", "finish", "finish", "pass", "pass", "kill", "leave", "sweep",
+			}).Draw(t, "do"),
+			Who: rapid.IntRange(0, 7).Draw(t, "who"), Which: rapid.IntRange(0, 11).Draw(t, "which"), What: rapid.IntRange(0, 11).Draw(t, "what"),
+		}
+	})
+	return schedule{
+		Route: rapid.IntRange(0, len(routes)-1).Draw(t, "route"), Steps: rapid.SliceOfN(one, 20, 60).Draw(t, "steps"),
 	}
-}), 20, 60)
+})
 
 // passes are how far the clock goes at once.
 var passes = []time.Duration{
-	time.Microsecond, time.Second, lockTimeout - time.Microsecond, lockTimeout, 12 * time.Hour, 24*time.Hour - lockTimeout, 24 * time.Hour, 48 * time.Hour,
+	lockTimeout, lockTimeout - time.Microsecond, time.Microsecond, 24*time.Hour - lockTimeout, 24 * time.Hour, 48 * time.Hour, time.Second, 12 * time.Hour,
 }
 
 // hall is where schedules are played: a middleware on a database whose clock only they move, and handlers that stand still until
@@ -220,9 +232,9 @@ func (rec *recorded) verdict() (v verdict, err error) {
 }
 
 // play plays a schedule, and returns how the program first differed from the model, with all that came before.
-func (h *hall) play(schedule []step) (err error) {
+func (h *hall) play(s schedule) (err error) {
 	h.s.exec(`TRUNCATE idempotency_keys`)
-	p := &play{hall: h, model: newModel(), name: fmt.Sprintf("play-%d", h.plays.Add(1))}
+	p := &play{hall: h, model: newModel(), route: s.Route, name: fmt.Sprintf("play-%d", h.plays.Add(1))}
 	h.mu.Lock()
 	h.charges = map[string]bool{}
 	h.mu.Unlock()
@@ -232,8 +244,8 @@ func (h *hall) play(schedule []step) (err error) {
 			err = fmt.Errorf("%w\n%s", err, p.log.String())
 		}
 	}()
-	for _, s := range schedule {
-		if err := p.step(s); err != nil {
+	for _, one := range s.Steps {
+		if err := p.step(one); err != nil {
 			return err
 		}
 	}
@@ -245,6 +257,7 @@ type play struct {
 	*hall
 	model  *model
 	name   string
+	route  int
 	runs   int
 	flying []*flight
 	log    strings.Builder
@@ -262,8 +275,11 @@ func (p *play) step(s step) error {
 	switch {
 	case s.Do == "send" && len(p.flying) < 6:
 		// Two callers, two keys each, so that keys of one name belong to two of them.
-		caller := fmt.Sprintf("%s-%d-", p.name, s.Who%2)
-		return p.send(caller, fmt.Sprint(s.Who/2), asked{route: s.What % len(routes), body: s.Which % 2}, s.Which/2%2)
+		who, a := max(0, s.Who-4), asked{route: p.route, body: s.Which / 8}
+		if s.What >= 10 {
+			a.route = s.What % len(routes)
+		}
+		return p.send(fmt.Sprintf("%s-%d-", p.name, who%2), fmt.Sprint(who/2), a, s.Which%2)
 	case s.Do == "finish" && f != nil:
 		return p.finish(f, outcome(s.What)%outcomes)
 	case s.Do == "kill" && f != nil && !f.route().alone && !f.killed:
@@ -445,7 +461,7 @@ func TestSchedules(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		if err := h.play(steps.Draw(rt, "schedule")); err != nil {
+		if err := h.play(schedules.Draw(rt, "schedule")); err != nil {
 			rt.Fatal(err)
 		}
 	})
@@ -456,7 +472,7 @@ func TestSchedulesGoEverywhere(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)
 	for seed := range 8 {
-		require.NoError(t, h.play(steps.Example(seed)))
+		require.NoError(t, h.play(schedules.Example(seed)))
 	}
 	for _, kind := range []string{"run", "replay", "reused", "busy", "own", "unknown", "panic"} {
 		require.NotZero(t, h.kinds[kind], kind)
@@ -507,7 +523,7 @@ func TestSchedulesFindFaults(t *testing.T) {
 			var err error
 			seed := 0
 			for ; err == nil && seed < 40; seed++ {
-				err = h.play(steps.Example(seed))
+				err = h.play(schedules.Example(seed))
 			}
 			require.Error(t, err, "nobody noticed")
 			said, _, _ := strings.Cut(err.Error(), "\n")
