@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
@@ -250,7 +251,7 @@ func (p *play) register(ctx context.Context, o *Order) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+p.actor.apiKey)
 	// Asked for by the full API, ignored before: the same registration is the same key.
-	req.Header.Set("Idempotency-Key", "register-"+o.Ref)
+	req.Header.Set("Idempotency-Key", uuid.NewString()) // a repeat by another request: the reference alone says so
 	resp, err := p.client.Do(req)
 	if err != nil {
 		return err
