@@ -38,6 +38,7 @@ type eventDoc struct {
 	MappingVersion  int           `json:"mapping_version"`
 	Payment         list[string]  `json:"payment" doc:"Every id that it knows its payment under."`
 	Reference       string        `json:"reference,omitempty" doc:"The external_ref that it names."`
+	Renewal         *renewalDoc   `json:"renewal,omitempty" doc:"Of which period the payment is. If a recurrence has it, reference is the order of that period."`
 	Facts           list[factDoc] `json:"facts" doc:"What it says, in our terms."`
 	Command         anyObject     `json:"command,omitempty" doc:"What you asked for, of events of source api."`
 	Fetch           string        `json:"fetch,omitempty" doc:"What the gateway has to be asked about: the event itself carries no fact."`
@@ -77,6 +78,12 @@ func eventOf(e store.StoredEvent) (eventDoc, error) {
 		ID: e.ID, Source: e.Source, Type: e.Type, Realm: e.Realm, OrderID: e.OrderID, ReceivedAt: e.ReceivedAt, OccurredAt: e.OccurredAt,
 		Deliveries: e.Deliveries, LastDeliveredAt: e.LastDeliveredAt, Outcome: e.Outcome, Reason: e.Reason, Before: e.Before, After: e.After, DismissedAt: e.DismissedAt,
 		MappingVersion: e.MappingVersion, Payment: e.Payment, Reference: e.Reference, Facts: factsOf(e.Facts), Fetch: e.Fetch,
+	}
+	if r := e.Renewal; r != nil {
+		doc.Renewal = &renewalDoc{Of: r.Of, On: r.On}
+		if !r.Start.IsZero() {
+			doc.Renewal.Start = &r.Start
+		}
 	}
 	if e.Command != nil {
 		command, err := json.Marshal(e.Command)

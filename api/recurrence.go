@@ -70,6 +70,15 @@ func recurrenceOf(r store.Recurrence) (recurrenceDoc, error) {
 	return doc, nil
 }
 
+// renewalDoc says of which period of a subscription a payment is.
+type renewalDoc struct {
+	_ struct{} `additionalProperties:"true"`
+
+	Of    list[string] `json:"of" doc:"What the subscription goes by: your reference of it, its id at the gateway."`
+	Start *time.Time   `json:"start,omitempty" doc:"When the period begins."`
+	On    string       `json:"on,omitempty" format:"date" doc:"The day on which it begins, where the gateway tells no time."`
+}
+
 // recurrenceState says whether more will come.
 type recurrenceState string
 

@@ -25,8 +25,11 @@ func Event(e store.StoredEvent, t *store.Timeline) Report {
 	if len(e.Payment) > 0 {
 		r.Why = append(r.Why, "Its payment is "+strings.Join(e.Payment, " = ")+".")
 	}
-	if e.Reference != "" {
+	if e.Reference != "" && recurrenceOf(e) == "" {
 		r.Why = append(r.Why, "It names order "+e.Reference+".")
+	}
+	if text := renewalText(e); text != "" {
+		r.Why = append(r.Why, text)
 	}
 	for _, v := range tl.Versions {
 		if v.Cause == store.CauseReevaluated && v.Source == e.Source && v.EventID == e.ID {
@@ -45,6 +48,8 @@ func eventTodo(e store.StoredEvent, t store.Timeline) []string {
 	switch {
 	case e.Outcome == store.Waiting && e.Reason == store.ReasonUnregistered && t.Order.Total == nil:
 		return []string{"Register the order: POST /v1/orders with external_ref " + cmp.Or(t.Order.Ref, e.Reference) + "."}
+	case e.Outcome == store.Waiting && e.Reason == store.ReasonNoReference && t.Order.Ref == "" && e.Renewal != nil:
+		return []string{renewalTodo(e)}
 	case e.Outcome == store.Waiting && e.Reason == store.ReasonNoReference && t.Order.Ref == "":
 		return []string{"Put the order's reference on the payment at the gateway; its next event brings it."}
 	case e.Outcome == store.Waiting && e.Reason == store.ReasonSourcePaused:
@@ -222,6 +227,9 @@ func waitingText(e store.StoredEvent, t store.Timeline) string {
 		}
 		if t.Order.Ref != "" {
 			return fmt.Sprintf("came before anybody knew the order of its payment, and counts for %s since that is known.", t.Order.Ref)
+		}
+		if e.Renewal != nil {
+			return "waits: it is for a period of a subscription, and neither an order nor a recurrence goes by " + either(e.Renewal.Of) + "."
 		}
 		return "waits: no event has named the order of payment " + strings.Join(e.Payment, " = ") + " yet."
 	case store.ReasonSourcePaused:

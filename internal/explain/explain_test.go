@@ -202,6 +202,11 @@ func eventCases() []eventCase {
 		{"waiting unregistered, without a reference of its own", unnamed, waiting},
 		{"waiting no_reference", lost, nil},
 		{"waiting no_reference, named since", lost, paidTimeline(lost)},
+		{"waiting no_reference, a renewal", renewal(event("evt_1", store.Waiting, store.ReasonNoReference, captured(5000)), ""), nil},
+		{"waiting unregistered, a renewal", renewal(event("evt_1", store.Waiting, store.ReasonUnregistered, captured(5000)), "club_1:2026-11"), nil},
+		{"applied, a renewal", renewal(paid, "club_1:2026-11"), paidTimeline(paid)},
+		{"applied, a renewal that names another order", renewal(paid, "ord_1"), paidTimeline(paid)},
+		{"applied, a renewal of a day", dayOnly(renewal(paid, "sub_1:2026-11")), paidTimeline(paid)},
 		{"waiting source_paused", event("evt_1", store.Waiting, store.ReasonSourcePaused, captured(5000)), nil},
 		{"waiting needs_fetch", pointer(&store.Asking{State: "open", NextAt: &next}), nil},
 		{"waiting needs_fetch, announced by nobody yet", pointer(nil), nil},
@@ -225,6 +230,18 @@ func eventCases() []eventCase {
 		{"quarantined unreadable", plain(store.Quarantined, store.ReasonUnreadable+": amount_received is -5"), nil},
 		{"duplicate", as(paid, store.Duplicate), paidTimeline(paid)},
 	}...)
+}
+
+// renewal makes an event one of the first of November, of the order ref.
+func renewal(e store.StoredEvent, ref string) store.StoredEvent {
+	e.Reference = ref
+	e.Renewal = &order.Renewal{Of: []string{"club_1", "sub_1"}, Start: time.Date(2026, 11, 1, 13, 0, 0, 0, time.UTC)}
+	return e
+}
+
+func dayOnly(e store.StoredEvent) store.StoredEvent {
+	e.Renewal = &order.Renewal{Of: e.Renewal.Of, On: "2026-11-01"}
+	return e
 }
 
 func as(e store.StoredEvent, o store.Outcome) store.StoredEvent {

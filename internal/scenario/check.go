@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/internal/gatewaysim"
@@ -114,15 +115,29 @@ func (c *checker) order(path string, o Order) {
 	}
 }
 
+func (c *checker) recurrence(path string, r Recurrence) {
+	c.order(path, Order{Ref: r.Ref, Amount: r.Amount, Currency: r.Currency})
+	if r.Interval == "" {
+		c.bad(path+".interval", "is missing")
+	}
+	c.word(path+".interval", r.Interval, "day", "week", "month", "quarter", "year")
+	if _, err := time.Parse(time.DateOnly, r.StartsOn); err != nil {
+		c.bad(path+".starts_on", "is no day like 2020-10-05")
+	}
+	if r.EndsAfter < 1 {
+		c.bad(path+".ends_after", "is missing: how many orders there are must not depend on the day")
+	}
+}
+
 func (c *checker) step(path string, s *Step) {
 	kinds := 0
-	for _, set := range []bool{len(s.Deliver) > 0, s.Register != nil, s.Merchant != "", s.Wait != "", s.Worker != "", s.Check != nil} {
+	for _, set := range []bool{len(s.Deliver) > 0, s.Register != nil, s.Recur != nil, s.Merchant != "", s.Wait != "", s.Worker != "", s.Check != nil} {
 		if set {
 			kinds++
 		}
 	}
 	if kinds != 1 {
-		c.bad(path, "a step is exactly one of deliver, register, merchant, wait, worker and check")
+		c.bad(path, "a step is exactly one of deliver, register, recur, merchant, wait, worker and check")
 	}
 	if (s.Parallel || s.Shuffle != nil) && len(s.Deliver) == 0 {
 		c.bad(path, "parallel and shuffle belong to deliver")
@@ -135,6 +150,9 @@ func (c *checker) step(path string, s *Step) {
 	}
 	if s.Register != nil {
 		c.order(path+".register", *s.Register)
+	}
+	if s.Recur != nil {
+		c.recurrence(path+".recur", *s.Recur)
 	}
 	if s.Check != nil {
 		c.expect(path+".check", s.Check)

@@ -238,19 +238,35 @@ func (p *play) send(ctx context.Context, r *request) (int, error) {
 func (p *play) register(ctx context.Context, o *Order) error {
 	total := order.Amount{Minor: o.Amount, Currency: cmp.Or(o.Currency, "EUR")}
 	p.totals[o.Ref] = total
-	body, err := json.Marshal(map[string]any{"data": map[string]any{
+	return p.post(ctx, "register", o.Ref, "/v1/orders", o.Status, map[string]any{
 		"amount": total.Minor, "currency": total.Currency, "metadata": map[string]any{"external_ref": o.Ref},
-	}})
+	})
+}
+
+// recur has an order made per period, as the merchant would.
+func (p *play) recur(ctx context.Context, r *Recurrence) error {
+	data := map[string]any{
+		"amount": r.Amount, "currency": cmp.Or(r.Currency, "EUR"), "metadata": map[string]any{"external_ref": r.Ref},
+		"interval": r.Interval, "every": cmp.Or(r.Every, 1), "starts_on": r.StartsOn,
+	}
+	if r.EndsAfter > 0 {
+		data["ends_after"] = r.EndsAfter
+	}
+	return p.post(ctx, "recur", r.Ref, "/v1/recurrences", r.Status, data)
+}
+
+// post sends a command of the merchant's.
+func (p *play) post(ctx context.Context, what, ref, path string, want int, data map[string]any) error {
+	body, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.target.URL+"/v1/orders", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.target.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+p.actor.apiKey)
-	// Asked for by the full API, ignored before: the same registration is the same key.
 	req.Header.Set("Idempotency-Key", uuid.NewString()) // a repeat by another request: the reference alone says so
 	resp, err := p.client.Do(req)
 	if err != nil {
@@ -261,8 +277,8 @@ func (p *play) register(ctx context.Context, o *Order) error {
 	if err != nil {
 		return err
 	}
-	if want := cmp.Or(o.Status, http.StatusCreated); resp.StatusCode != want {
-		p.wrong("register %s: answered %d, expected %d: %s", o.Ref, resp.StatusCode, want, bytes.TrimSpace(answer))
+	if want = cmp.Or(want, http.StatusCreated); resp.StatusCode != want {
+		p.wrong("%s %s: answered %d, expected %d: %s", what, ref, resp.StatusCode, want, bytes.TrimSpace(answer))
 	}
 	return nil
 }

@@ -81,6 +81,8 @@ func (p *play) step(ctx context.Context, s *Step) error {
 	switch {
 	case s.Register != nil:
 		return p.register(ctx, s.Register)
+	case s.Recur != nil:
+		return p.recur(ctx, s.Recur)
 	case s.Merchant != "":
 		p.actor.merchant.Answer(merchant.Mode(s.Merchant))
 		return nil

@@ -180,6 +180,8 @@ func newActor(s *Scenario, url string, sim *gatewaysim.Sim) (*actor, error) {
 		APIKeys: []config.APIKey{{
 			Name: "scenario", SHA256: hex.EncodeToString(sum[:]), Roles: []string{config.RoleRead, config.RoleWrite, config.RoleOperate},
 		}},
+		TimeZone:    "UTC",
+		Idempotency: config.Idempotency{Profile: config.ProfileStrict},
 		Callback: config.Callback{
 			URL: url, Secret: config.Secret(secret), AllowPrivate: true, Timeout: config.MaxCallbackTimeout,
 		},

@@ -64,6 +64,20 @@ type Order struct {
 	Status   int    `yaml:"status"`   // expected answer; default: 201
 }
 
+// Recurrence is what makes an order per period, by POST /v1/recurrences. All of
+// its periods have begun already, so that they are made at once, on whatever day
+// the scenario is played.
+type Recurrence struct {
+	Ref       string `yaml:"ref"`
+	Amount    int64  `yaml:"amount"`     // minor units
+	Currency  string `yaml:"currency"`   // default: EUR
+	Interval  string `yaml:"interval"`   // day, week, month, quarter or year
+	Every     int    `yaml:"every"`      // default: 1
+	StartsOn  string `yaml:"starts_on"`  // a day, in UTC
+	EndsAfter int    `yaml:"ends_after"` // how many periods there are
+	Status    int    `yaml:"status"`     // expected answer; default: 201
+}
+
 // Step is one thing that happens. Exactly one of its fields is set, with
 // Parallel and Shuffle beside Deliver.
 type Step struct {
@@ -71,11 +85,12 @@ type Step struct {
 	Parallel bool       `yaml:"parallel"` // all deliveries at once, from one starting shot
 	Shuffle  *uint64    `yaml:"shuffle"`  // a seed: in a random order
 
-	Register *Order  `yaml:"register"`
-	Merchant string  `yaml:"merchant"` // ok, error, hang or gone: how callbacks are answered from now on
-	Wait     string  `yaml:"wait"`     // quiet: nothing is owed; called: the merchant got a callback since the last step
-	Worker   string  `yaml:"worker"`   // kill or start: SIGKILL of the processes that call merchants
-	Check    *Expect `yaml:"check"`    // must hold now
+	Register *Order      `yaml:"register"`
+	Recur    *Recurrence `yaml:"recur"`
+	Merchant string      `yaml:"merchant"` // ok, error, hang or gone: how callbacks are answered from now on
+	Wait     string      `yaml:"wait"`     // quiet: nothing is owed; called: the merchant got a callback since the last step
+	Worker   string      `yaml:"worker"`   // kill or start: SIGKILL of the processes that call merchants
+	Check    *Expect     `yaml:"check"`    // must hold now
 }
 
 // Delivery is one signed HTTP request of a gateway.
