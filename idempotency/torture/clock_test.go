@@ -70,4 +70,24 @@ func TestT80toT83_TheDatabasesClock(t *testing.T) {
 	s.desk.openGate()
 	require.Equal(t, "201*", (<-got).kind(), "what was done late is done")
 	require.Equal(t, 1, s.effects("held"))
+
+	// Without a transaction it is the age of the lock that counts, also when the key's own life is over meanwhile.
+	alone := request{path: chargesPath, key: "alone", do: []string{doFail}}
+	require.Equal(t, "500*", s.post(url, alone).kind())
+	s.pass(48*time.Hour - 10*time.Second)
+	alone.do = []string{doGate}
+	s.desk.shut()
+	got = s.start(url, alone)
+	s.desk.await(t)
+	s.pass(20 * time.Second)
+	require.True(t, s.row("alone").Expired)
+	require.Equal(t, 200, s.post(url, request{path: sweepPath}).code, "the sweeper leaves it alone")
+	r := s.post(url, request{path: chargesPath, key: "alone"})
+	r.refused(t, 409, "idempotency_key_in_progress")
+	require.Equal(t, "10", r.header.Get("Retry-After"))
+	s.desk.openGate()
+	require.Equal(t, "201*", (<-got).kind())
+	require.Equal(t, "201*", s.post(url, request{path: chargesPath, key: "alone"}).kind(), "its life is over")
+	charges, _ := s.desk.charged()
+	require.Equal(t, 2, charges)
 }

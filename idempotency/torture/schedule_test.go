@@ -70,7 +70,7 @@ var schedules = rapid.Custom(func(t *rapid.T) schedule {
 
 // passes are how far the clock goes at once.
 var passes = []time.Duration{
-	lockTimeout, lockTimeout - time.Microsecond, time.Microsecond, 24*time.Hour - lockTimeout, 24 * time.Hour, 48 * time.Hour, time.Second, 12 * time.Hour,
+	lockTimeout, lockTimeout - time.Microsecond, time.Microsecond, 24*time.Hour - lockTimeout/2, 24 * time.Hour, 48 * time.Hour, time.Second, 12 * time.Hour,
 }
 
 // hall is where schedules are played: a middleware on a database whose clock only they move, and handlers that stand still until

@@ -279,9 +279,12 @@ func newDesk(t *testing.T) *desk {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /gate", func(_ http.ResponseWriter, r *http.Request) {
 		pid, _ := strconv.Atoi(r.FormValue("pid"))
+		d.mu.Lock()
+		open := d.open
+		d.mu.Unlock()
 		d.arrived <- pid
 		select {
-		case <-d.open:
+		case <-open:
 		case <-r.Context().Done():
 		}
 	})
@@ -313,6 +316,13 @@ func (d *desk) openGate() {
 	default:
 		close(d.open)
 	}
+}
+
+// shut shuts the gate again for those who come from now on.
+func (d *desk) shut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = make(chan struct{})
 }
 
 // await returns the process that comes to the gate next.
