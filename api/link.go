@@ -79,7 +79,7 @@ func (a *API) linkPayment(ctx context.Context, c *call, in *linkPaymentIn) (out 
 func (a *API) paymentTx(ctx context.Context, tx store.Tx, c *call, id, realm string) (store.PaymentID, error) {
 	realms := []string{realm}
 	if realm == "" {
-		realms = append(realmsOf(a.opts.Sources(c.key.Account)), offline)
+		realms = append(realmsOf(a.opts.Sources(c.key.Account)), order.Offline)
 	}
 	found, err := a.store.PaymentsNamed(ctx, tx, c.key.Account, realms, id)
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-
-	"github.com/paidonce/paidonce/store"
 )
 
 func (l *live) link(id, said string, change ...func(*http.Request)) *httptest.ResponseRecorder {
@@ -62,10 +60,7 @@ func TestLinkOfMoneyOutsideOfGateways(t *testing.T) {
 	t.Parallel()
 	l := goLive(t, withSources)
 	id, _ := l.order("ord_1")
-	income := uuid.NewString()
-	e := hook("income:"+income, income, "", captured(5000))
-	e.Realm, e.Source = "offline", store.APISource
-	l.deliver(e)
+	income := l.entered(cash(`"party":"Ana"`))["id"].(string)
 	require.Equal(t, "paid", data(t, l.link(id, `"payment":"`+income+`","linked":true`))["state"])
 	require.Equal(t, "pending", data(t, l.link(id, `"payment":"`+income+`","realm":"offline","linked":false`))["state"])
 }

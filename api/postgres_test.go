@@ -30,7 +30,12 @@ type shopOnPostgres struct {
 
 func onPostgres(t *testing.T, opts api.Options) *shopOnPostgres {
 	t.Helper()
-	pool := storetest.Open(t)
+	return onPool(t, storetest.Open(t), opts)
+}
+
+// onPool is onPostgres on a database that the test has made itself.
+func onPool(t *testing.T, pool *pgxpool.Pool, opts api.Options) *shopOnPostgres {
+	t.Helper()
 	st, err := store.New(pool, store.Options{})
 	require.NoError(t, err)
 	require.NoError(t, st.EnsureAccounts(t.Context(), []string{"a", "b"}))

@@ -15,9 +15,6 @@ type Source struct {
 	Realm   string // the name space of its payment ids, as its webhooks have it
 }
 
-// offline is the name space of payments outside of gateways: a payment's id is that of its income.
-const offline = "offline"
-
 // paymentID is the gateway's own name of a payment, as a request has it.
 type paymentID string
 
