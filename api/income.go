@@ -175,7 +175,8 @@ func (a *API) incomeEndpoints() {
 	}, a.voidIncome)
 	add(a, endpoint{
 		ID: "getIncome", Method: http.MethodGet, Path: "/v1/incomes/{id}", Tag: tagIncomes, Role: roleRead,
-		Summary: "Show an income", Codes: []Code{CodeIncomeNotFound}, Response: incomeExample,
+		Summary: "Show an income", Description: "As it was entered, and whether it was taken back. What it brought about is in its order's timeline.",
+		Codes: []Code{CodeIncomeNotFound}, Response: incomeExample,
 	}, a.getIncome)
 	add(a, endpoint{
 		ID: "listIncomes", Method: http.MethodGet, Path: "/v1/incomes", Tag: tagIncomes, Role: roleRead,

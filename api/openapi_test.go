@@ -47,6 +47,7 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 		require.False(t, ids[op["operationId"]], "%s: another operation has this id", at)
 		ids[op["operationId"]] = true
 		require.NotEmpty(t, op["summary"], at)
+		require.NotEmpty(t, op["description"], at)
 		require.Len(t, op["tags"], 1, at)
 		role := op["security"].([]any)[0].(map[string]any)["api_key"]
 		require.Len(t, role, 1, at)

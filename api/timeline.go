@@ -30,7 +30,7 @@ func (a *API) timelineEndpoints() {
 }
 
 type getTimelineIn struct {
-	ID string `path:"id" doc:"The order's id."`
+	ID string `path:"id" format:"uuid" doc:"The order's id."`
 }
 
 type getTimelineOut struct {
