@@ -50,6 +50,7 @@ func TestConfirm(t *testing.T) {
 		require.Equal(t, `"3"`, w.Header().Get("ETag"))
 	}
 	require.Equal(t, 1, l.count(`payment_ids WHERE account_id = 'a' AND realm = 'stripe:live' AND id = 'pi_1'`))
+	require.Equal(t, 2, l.count(`processed_events WHERE event_id LIKE 'confirm:%'`), "the same answer is one event")
 	require.Equal(t, 1, l.count(`order_transitions WHERE effect = 'fulfil'`))
 
 	// The webhook finds it done, and from then on only the gateway counts.
