@@ -21,8 +21,10 @@ func withSources(o *api.Options) {
 	o.Sources = func(account string) []api.Source {
 		return map[string][]api.Source{
 			"a": {
-				{ID: "adyen", Gateway: "adyen", Realm: "adyen:live"}, {ID: "adyen-test", Gateway: "adyen", Realm: "adyen:test"},
-				{ID: "stripe", Gateway: "stripe", Realm: "stripe:live"}, {ID: "stripe-2", Gateway: "stripe", Realm: "stripe:live"},
+				{ID: "adyen", Gateway: "adyen", Realm: "adyen:live"},
+				{ID: "adyen-test", Gateway: "adyen", Realm: "adyen:test"},
+				{ID: "stripe", Gateway: "stripe", Realm: "stripe:live"},
+				{ID: "stripe-2", Gateway: "stripe", Realm: "stripe:live"},
 			},
 			"b": {{ID: "theirs", Gateway: "paypal", Realm: "paypal:live"}},
 		}[account]

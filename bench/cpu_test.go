@@ -58,4 +58,6 @@ func cpuOfPostgres(dir string) time.Duration {
 }
 
 // statFields are what follows the name of a process in its stat file, which may hold anything.
-func statFields(stat string) []string { return strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) }
+func statFields(stat string) []string {
+	return strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+}
