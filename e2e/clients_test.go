@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +81,7 @@ type checkout struct {
 
 // run runs the client to its end, or to that of ctx, which kills it.
 func (c checkout) run(ctx context.Context) (stdout, stderr string, code int, err error) {
-	args := append(c.command[1:len(c.command):len(c.command)], c.cart, "5000", "EUR", "stripe", "pi_"+c.cart)
+	args := slices.Concat(c.command[1:], []string{c.cart, "5000", "EUR", "stripe", "pi_" + c.cart})
 	cmd := exec.CommandContext(ctx, c.command[0], args...)
 	ownGroup(cmd) // a script has children
 	cmd.Env = append(cleanEnv(), "PAIDONCE_URL="+c.url, "PAIDONCE_API_KEY="+c.key, "SHOP_DIR="+c.dir, "PATIENCE="+c.patience)
@@ -243,7 +244,7 @@ func TestClients(t *testing.T) {
 				require.Fail(t, "the client ended before it was killed", "%v", err)
 			}
 			kill()
-			<-ended
+			require.Error(t, <-ended)
 
 			id := buy.done(t)
 			require.Equal(t, []string{id}, m.orders(t, buy.cart))
