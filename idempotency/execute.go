@@ -173,6 +173,10 @@ func (c *call) notCommitted(h hold, err error) {
 		return
 	}
 	p := newProblem(http.StatusInternalServerError, CodeFailed, "it could not be committed, and nothing of it was kept")
+	if momentary(err) {
+		p = newProblem(http.StatusServiceUnavailable, CodeFailed, "it could not be committed in time, and nothing of it was kept: send it again with the same key")
+		p.retryAfter = time.Second
+	}
 	p.status = StatusExecuted
 	c.write(p)
 }

@@ -132,6 +132,16 @@ func retriable(err error) bool {
 	return hasCode(err, "40P01") || hasCode(err, "40001") || hasCode(err, "55P03")
 }
 
+// momentary reports whether err speaks of the moment and not of the request: a time-out of the database's (57014, 25P03, 25P04), or
+// that it has no room (class 53). Nothing was committed.
+func momentary(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	return pg.Code == "57014" || pg.Code == "25P03" || pg.Code == "25P04" || strings.HasPrefix(pg.Code, "53")
+}
+
 // refused reports whether err is the server's own word that the transaction was not committed. A connection that broke says
 // nothing, and neither does a server that shuts down (class 57P, and 08): it may have committed before.
 func refused(err error) bool {
