@@ -337,7 +337,7 @@ func TestT60_HeartbeatWithoutATransaction(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	p := quick()
-	p.LockTimeout = 400 * time.Millisecond
+	p.LockTimeout = 3 * time.Second // a machine that is busy must not miss a beat
 	p.NoTx = true
 	o := b.hold(p, post("k", `{}`), nil)
 	ctx := o.run(t)
