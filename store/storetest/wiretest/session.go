@@ -35,6 +35,7 @@ type session struct {
 	server net.Conn
 	done   chan struct{}
 	once   sync.Once
+	ended  chan struct{} // the client's end is closed
 
 	statements map[string]string // by name; of the goroutine that reads the client
 	portals    map[string]string
@@ -47,7 +48,7 @@ type session struct {
 
 func newSession(p *Proxy, number int, client, server net.Conn) *session {
 	return &session{
-		proxy: p, number: number, client: client, server: server, done: make(chan struct{}),
+		proxy: p, number: number, client: client, server: server, done: make(chan struct{}), ended: make(chan struct{}),
 		statements: make(map[string]string), portals: make(map[string]string),
 	}
 }
@@ -152,14 +153,38 @@ func read(in *bufio.Reader) (message, error) {
 	return m, err
 }
 
+// ahead is how many messages are read before those that came first have been passed on, so that it is noticed when the client goes.
+const ahead = 1024
+
 // fromClient carries what the client says.
 func (s *session) fromClient(in *bufio.Reader) error {
-	out := bufio.NewWriter(s.server)
-	for {
-		m, err := read(in)
-		if err != nil {
-			return err
+	messages, failed := make(chan message, ahead), error(nil)
+	go func() {
+		defer close(messages)
+		defer close(s.ended)
+		for {
+			m, err := read(in)
+			if err != nil {
+				failed = err
+				return
+			}
+			select {
+			case messages <- m:
+			case <-s.done:
+				return
+			}
 		}
+	}()
+	if err := s.pass(messages); err != nil {
+		return err
+	}
+	return failed // messages is closed
+}
+
+// pass passes on what the client has said.
+func (s *session) pass(messages <-chan message) error {
+	out := bufio.NewWriter(s.server)
+	for m := range messages {
 		s.proxy.flowing(s)
 		owed, err := s.understand(m)
 		if err != nil {
@@ -173,7 +198,7 @@ func (s *session) fromClient(in *bufio.Reader) error {
 				}
 				if i.decide(owed.statement) == Cut {
 					s.cut()
-					return nil
+					return net.ErrClosed
 				}
 				s.proxy.flowing(s)
 			}
@@ -186,12 +211,13 @@ func (s *session) fromClient(in *bufio.Reader) error {
 		if _, err := out.Write(m.raw); err != nil {
 			return err
 		}
-		if in.Buffered() == 0 {
+		if len(messages) == 0 {
 			if err := out.Flush(); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
 }
 
 // understand returns which answer the server will owe for a message, and keeps the names of statements.
@@ -222,7 +248,7 @@ func (s *session) understand(m message) (due, error) {
 }
 
 func (s *session) statement(sql string) Statement {
-	return Statement{Conn: s.number, PID: s.pid.Load(), SQL: sql}
+	return Statement{Conn: s.number, PID: s.pid.Load(), SQL: sql, Ended: s.ended}
 }
 
 // fromServer carries what the server says. What answers a statement is kept until the statement is done, since only then

@@ -60,6 +60,9 @@ type Statement struct {
 
 	// SQL is its text, as the client sent it. Several statements that travel as one string are one.
 	SQL string
+
+	// Ended is closed when the client has closed its end, or died. A connection that is stopped does not end by that.
+	Ended <-chan struct{}
 }
 
 // Match reports whether a statement is meant. It must not block.

@@ -352,7 +352,15 @@ func TestClientEnds(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- alone(t.Context(), conn, 1) }()
 	trap.Wait()
+	seen := b.wire.Seen()
+	ended := seen[len(seen)-1].Ended
+	select {
+	case <-ended:
+		require.FailNow(t, "it has not")
+	default:
+	}
 	require.NoError(t, conn.PgConn().Conn().Close())
+	<-ended
 	require.Error(t, <-done)
 	require.Equal(t, 1, b.wire.Connections())
 	trap.Cut()
