@@ -421,42 +421,6 @@ func (p *performance) distinct() (all []part) {
 	return all
 }
 
-// TestInterleavingsFindFaults has scores find what is broken on purpose.
-func TestInterleavingsFindFaults(t *testing.T) {
-	t.Parallel()
-	twice := []part{{Body: `{"amount":5000}`}, {Body: `{"amount":5000}`}}
-	for name, fault := range map[string]struct {
-		path  string
-		calls []part // nil: those of the score
-		make  func(*testing.T) *conductor
-	}{
-		"EffectsEscape": {ordersPath, nil, func(t *testing.T) *conductor { return newConductor(t, true) }},
-		"TheFenceStandsStill": {chargesPath, twice, func(t *testing.T) *conductor {
-			c := newConductor(t, false)
-			c.aging = 12
-			c.exec(`CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.fence := OLD.fence; RETURN NEW; END $$`)
-			c.exec(`CREATE TRIGGER fault BEFORE UPDATE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION fault()`)
-			return c
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := fault.make(t)
-			var err error
-			seed := 0
-			for ; err == nil && seed < 200; seed++ {
-				s := scores.Example(seed)
-				if s.Path = fault.path; fault.calls != nil {
-					s.Calls = fault.calls
-				}
-				err = c.perform(s)
-			}
-			require.Error(t, err, "nobody noticed")
-			t.Logf("after %d scores: %s", seed, err)
-		})
-	}
-}
-
 // TestInterleavings plays random scores. However the statements of calls with one key are woven into each other, and whatever is lost
 // of them, there is one effect and one answer, nobody gets the answer to another body, and nobody hears 409 for ever.
 func TestInterleavings(t *testing.T) {

@@ -194,7 +194,7 @@ func TestT75_LostDuringCommit(t *testing.T) {
 		s := newStage(t) // its clock and its trigger are for all who use it
 		s.stopClock()
 		letGo := s.holdCommits()
-		url := s.here(func(c *serverConfig) { c.Statement = time.Second })
+		url := s.here(func(c *serverConfig) { c.Statement = 2 * time.Second })
 		q := request{key: t.Name()}
 		got := s.start(url, q)
 		s.eventually(`SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 75 AND NOT granted)`)
@@ -380,52 +380,4 @@ func TestT77_StoreLostAfterAnEffectElsewhere(t *testing.T) {
 		require.Empty(t, r.header.Get(idempotency.HeaderWarning))
 		require.Equal(t, "201R", s.post(url, q).kind())
 	})
-}
-
-// TestT79_TimeoutsOfTheDatabase: a time-out of the database's is 503 or 409, never 500, and leaves nothing.
-func TestT79_TimeoutsOfTheDatabase(t *testing.T) {
-	t.Parallel()
-	// Set for the database, as behind a pooler. What is waited for is the lock of a table, as a migration takes it.
-	for name, setting := range map[string]string{"LockTimeout": "lock_timeout", "StatementTimeout": "statement_timeout"} {
-		t.Run(name+"AtTheClaim", func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t)
-			s.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET ` + setting + ` = 100', current_database()); END $$`)
-			url := s.here(nil)
-			q := request{key: t.Name()}
-			unlock := s.lockTable("idempotency_keys")
-			s.post(url, q).refused(t, http.StatusServiceUnavailable, idempotency.CodeUnavailable)
-			unlock()
-			require.Equal(t, "201*", s.post(url, q).kind())
-			s.isDone(url, q)
-		})
-		t.Run(name+"InTheHandler", func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t)
-			s.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET ` + setting + ` = 100', current_database()); END $$`)
-			url := s.here(nil)
-			q := request{key: t.Name()}
-			unlock := s.lockTable("effects")
-			r := s.post(url, q)
-			if setting == "lock_timeout" { // worth another try, and more than the middleware has
-				r.refused(t, http.StatusServiceUnavailable, idempotency.CodeFailed)
-			} else {
-				require.Equal(t, "500*", r.kind(), "the handler's own answer")
-			}
-			unlock()
-			require.Equal(t, "FAILED", s.row(q.key).State)
-			require.Equal(t, "201*", s.post(url, q).kind())
-			s.isDone(url, q)
-		})
-	}
-}
-
-// lockTable locks a table against everybody until the returned func is called.
-func (s *stage) lockTable(name string) (unlock func()) {
-	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.url)
-	require.NoError(s.t, err)
-	_, err = conn.Exec(s.t.Context(), `BEGIN; LOCK TABLE `+name)
-	require.NoError(s.t, err)
-	return func() { require.NoError(s.t, conn.Close(s.t.Context())) }
 }
