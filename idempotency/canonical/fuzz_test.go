@@ -237,15 +237,15 @@ func FuzzTime(f *testing.F) {
 		}
 		body := bytes.Join([][]byte{head, bytes.Repeat(middle, 80_000/len(middle)), tail}, nil)
 		best := time.Hour
-		for range 10 {
+		for range 20 {
 			begin := time.Now()
 			if d, err := canonical.JSON(body); err == nil {
 				d.Digests(nil)
 			}
-			if best = min(best, time.Since(begin)); best < 3*promised {
+			if best = min(best, time.Since(begin)); best < allowed {
 				return
 			}
 		}
-		require.Less(t, best, 3*promised)
+		require.Less(t, best, allowed)
 	})
 }
