@@ -202,7 +202,7 @@ func (c *call) claim(id uuid.UUID, again bool) (row, bool, error) {
 // end. It is tried once. The id of the row is this call's own, so nobody else's key is freed.
 func (c *call) forsake(h hold, err error) {
 	if !refused(err) && !pgconn.SafeToRetry(err) {
-		c.settle(h, Retry, err)
+		c.settle(h, c.unbegun(err), err)
 	}
 }
 

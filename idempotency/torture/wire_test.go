@@ -102,6 +102,16 @@ func TestT73_DownAtTheClaim(t *testing.T) {
 			s.isDone(url, q)
 		})
 	}
+	t.Run("AnswerToTheClaimLostRelaxed", func(t *testing.T) {
+		t.Parallel()
+		s := shared.with(t)
+		url := s.here(nil)
+		q := request{path: relaxedPath, key: t.Name()}
+		s.cut(url, wiretest.After, sqlClaim, q).refused(t, http.StatusServiceUnavailable, idempotency.CodeUnavailable)
+		corrected := q
+		corrected.body = `{"amount": 1}`
+		require.Equal(t, "201*", s.post(url, corrected).kind(), "a key of relaxed that failed is free for any body")
+	})
 }
 
 // TestT74_DownBeforeTheEffect: the key is claimed, and the unit of work cannot begin.
