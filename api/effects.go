@@ -219,9 +219,9 @@ type retryDoc struct {
 
 type retryFilterDoc struct {
 	OrderID     string              `json:"order_id,omitempty" format:"uuid" doc:"Only of this order."`
-	ExternalRef string              `json:"external_ref,omitempty" maxLength:"255" doc:"Only of the order of this name."`
-	States      []order.EffectState `json:"states,omitempty" nullable:"false" maxItems:"2" doc:"open, dead, or both. Default: dead."`
-	Effects     []order.Effect      `json:"effects,omitempty" nullable:"false" maxItems:"4" doc:"Only these effects."`
+	ExternalRef string              `json:"external_ref,omitempty" minLength:"1" maxLength:"255" doc:"Only of the order of this name."`
+	States      []order.EffectState `json:"states,omitempty" nullable:"false" minItems:"1" maxItems:"2" doc:"open, dead, or both. Default: dead."`
+	Effects     []order.Effect      `json:"effects,omitempty" nullable:"false" minItems:"1" maxItems:"4" doc:"Only these effects."`
 	AskedFrom   time.Time           `json:"asked_from,omitzero" doc:"Only those that became owed at or after this time."`
 	AskedUntil  time.Time           `json:"asked_until,omitzero" doc:"Only those that became owed before this time."`
 }

@@ -128,6 +128,9 @@ func TestRetryEffects(t *testing.T) {
 		`{"data":{"filter":{"order_id":"1"}}}`:           "/data/filter/order_id invalid_uuid",
 		`{"data":{"filter":{"asked_from":"yesterday"}}}`: "/data/filter/asked_from invalid_time",
 		`{"data":{"filter":{"account":"b"}}}`:            "/data/filter/account unknown_field",
+		`{"data":{"filter":{"states":[]}}}`:              "/data/filter/states too_few",
+		`{"data":{"filter":{"effects":[]}}}`:             "/data/filter/effects too_few",
+		`{"data":{"filter":{"external_ref":""}}}`:        "/data/filter/external_ref too_short",
 	} {
 		w := b.do(http.MethodPost, "/v1/effects/retry", operator, body)
 		require.Equal(t, http.StatusUnprocessableEntity, w.Code, body)
