@@ -27,7 +27,7 @@ func (a *API) cancelOrder(ctx context.Context, c *call, in *orderPathIn) (*order
 	return a.onOrder(ctx, c, in.ID, func(_ store.Tx, o store.Order) (order.Event, error) {
 		return order.Event{
 			// One id for ever: whoever says it again says nothing new.
-			ID: eventID("cancel", o.ID.String()), Type: "order.canceled", Reference: o.Ref, Strength: order.StrengthPerson,
+			ID: store.EventID("cancel", o.ID.String()), Type: "order.canceled", Reference: o.Ref, Strength: order.StrengthPerson,
 			Command: &order.Command{Cancel: true},
 		}, nil
 	})

@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -108,23 +105,6 @@ func refused(err error) error {
 	}
 	p.etag = etagOf(r.Version)
 	return p
-}
-
-// eventID makes the id of an event of ours. Where its parts are too long, or hold the mark that ids of events must not
-// hold, their hash takes their place, and no two lists of parts have the same.
-func eventID(kind string, parts ...string) string {
-	text := strings.Join(parts, ":")
-	if len(text) <= order.MaxReference && !strings.Contains(text, "#") {
-		return kind + ":" + text
-	}
-	h := sha256.New()
-	for _, p := range parts {
-		if len(parts) > 1 {
-			_, _ = fmt.Fprintf(h, "%d:", len(p))
-		}
-		_, _ = h.Write([]byte(p))
-	}
-	return kind + "-sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // newEventID makes the id of an event that a repeat is not the same as.

@@ -54,7 +54,7 @@ func (a *API) confirmOrder(ctx context.Context, c *call, in *confirmOrderIn) (*o
 	}
 	return a.onOrder(ctx, c, in.ID, func(_ store.Tx, o store.Order) (order.Event, error) {
 		return order.Event{
-			ID: eventID("confirm", o.ID.String(), realm, string(said.Payment), said.Status,
+			ID: store.EventID("confirm", o.ID.String(), realm, string(said.Payment), said.Status,
 				strconv.FormatInt(fact.Amount, 10), fact.Currency),
 			Type: "payment.confirmed", Realm: realm, Payment: []string{string(said.Payment)},
 			// As strong as the payment's own event would be, and no stronger: it takes no payment from another order.

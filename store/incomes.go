@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -195,16 +192,12 @@ func offlineEvent(id, typ string, at time.Time, income uuid.UUID, s order.Status
 }
 
 // incomeEventID is the id of the event that an income comes with: one per reference, so that of two that come at once one
-// is a duplicate. References that hold the mark which ids of events must not hold go by their hash.
+// is a duplicate.
 func incomeEventID(ref string, id uuid.UUID) string {
-	switch {
-	case ref == "":
-		return "income:" + id.String()
-	case strings.Contains(ref, "#"):
-		sum := sha256.Sum256([]byte(ref))
-		return "income:ref-sha256:" + hex.EncodeToString(sum[:])
+	if ref == "" {
+		return EventID("income", id.String())
 	}
-	return "income:ref:" + ref
+	return EventID("income:ref", ref)
 }
 
 func (n *NewIncome) insert(ctx context.Context, tx pgx.Tx, id, ord uuid.UUID, now time.Time) (Income, bool, error) {
