@@ -50,6 +50,17 @@ func TestT2_OnlyReplaysAreMarked(t *testing.T) {
 	require.Equal(t, []string{"true"}, post("k1", `{}`).to(b.strict(b.effect)).Header().Values("Idempotent-Replayed"))
 }
 
+// Whatever the handler says of caching: what stands between must not answer in our place.
+func TestT92_ReplaysAreNotCached(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	for name, policy := range map[string]idempotency.Policy{"strict": idempotency.Strict(), "relaxed": idempotency.Relaxed()} {
+		h := b.with(policy, answering(200, "text/plain", "it", "Cache-Control", "public, max-age=3600"))
+		executed(t, post(name, `{}`).to(h), http.StatusOK)
+		require.Equal(t, []string{"no-store"}, post(name, `{}`).to(h).Header().Values("Cache-Control"))
+	}
+}
+
 // answering is a handler that answers with what it is given.
 func answering(status int, contentType, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
