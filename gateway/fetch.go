@@ -47,6 +47,11 @@ type Fetch struct {
 	// [*ParseError].
 	Objects func(Source, Delivery) ([]Object, error)
 
+	// About returns what to ask about to learn how a payment stands that is known
+	// under these ids; none if no id of it is one that can be asked about. nil: as
+	// if it returned none.
+	About func(s Source, ids []string) []Object
+
 	// Call makes the request about an object. Ids in it are escaped, credentials
 	// come from the source (access_token, client_id …).
 	Call func(Source, Object) (Call, error)
@@ -194,8 +199,11 @@ const (
 )
 
 // Read maps stored bytes: a delivery as it came, or what the API answered, which
-// the headers above tell. It is [Gateway.Events] or [Gateway.Fetched].
+// the headers above tell. It is [Gateway.Events], [Gateway.Fetched] or [Gateway.Judge].
 func (g *Gateway) Read(s Source, d Delivery) ([]order.Event, error) {
+	if g.Calls != nil && d.Header.Get(HeaderMovement) != "" {
+		return g.readReply(s, d)
+	}
 	text := d.Header.Get(HeaderObject)
 	if text == "" || g.Fetch == nil {
 		return g.Events(s, d)

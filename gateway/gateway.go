@@ -171,6 +171,13 @@ type Gateway struct {
 	// name. nil: they say everything.
 	Fetch *Fetch
 
+	// Calls says how the gateway is asked to move money. nil: it is not.
+	Calls *Calls
+
+	// Listing says how the gateway is asked what happened in a span of time.
+	// nil: it has no such list.
+	Listing *Listing
+
 	// Remote says what is needed from the network to verify a delivery. nil:
 	// the source's secrets are enough.
 	Remote *Remote
