@@ -109,7 +109,9 @@ type CallError struct{ Detail string }
 
 func (e *CallError) Error() string { return e.Detail }
 
-func callErrorf(format string, args ...any) *CallError { return &CallError{fmt.Sprintf(format, args...)} }
+func callErrorf(format string, args ...any) *CallError {
+	return &CallError{fmt.Sprintf(format, args...)}
+}
 
 // BaseURL is where the source's API is called, without a slash at the end.
 func (c *Calls) BaseURL(s Source) string { return baseURL(s, c.Live, c.Test) }
