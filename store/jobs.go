@@ -44,6 +44,34 @@ type FetchArgs struct {
 // Kind implements river.JobArgs.
 func (FetchArgs) Kind() string { return "fetch" }
 
+// MoveQueue is the River queue of jobs that move money at gateways: a merchant's callback that hangs, or a gateway that is slow to
+// tell of its payments, never stands in their way.
+const MoveQueue = "move"
+
+// MoveArgs asks a worker to see to one transaction. Like the others it carries no more than a name.
+type MoveArgs struct {
+	Account     string    `json:"account_id"`
+	Transaction uuid.UUID `json:"transaction_id"`
+}
+
+// Kind implements river.JobArgs.
+func (MoveArgs) Kind() string { return "move" }
+
+// moveJob is a move job that a transaction owes the queue; at zero means now.
+type moveJob struct {
+	MoveArgs
+	at time.Time
+}
+
+// moveAt is the job of a transaction at a time; see drainAt.
+func moveAt(args MoveArgs, at, now time.Time) moveJob {
+	j := moveJob{MoveArgs: args}
+	if at.After(now) {
+		j.at = at
+	}
+	return j
+}
+
 // fetchJob is a fetch job that a transaction owes the queue; at zero means now.
 type fetchJob struct {
 	FetchArgs
@@ -133,6 +161,30 @@ func (s *Store) enqueueFetches(ctx context.Context, tx pgx.Tx, jobs []fetchJob) 
 		return fmt.Errorf("enqueue %d fetch jobs: %w", len(jobs), err)
 	}
 	return nil
+}
+
+// enqueueMoves inserts move jobs in tx, and rings for them at its commit: they are few, and nobody likes to wait for a refund.
+func (s *Store) enqueueMoves(ctx context.Context, tx pgx.Tx, jobs []moveJob) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	rings := false
+	params := make([]river.InsertManyParams, len(jobs))
+	for i, j := range jobs {
+		params[i] = river.InsertManyParams{Args: j.MoveArgs, InsertOpts: &river.InsertOpts{
+			Queue: MoveQueue, MaxAttempts: DrainMaxAttempts, ScheduledAt: j.at,
+		}}
+		rings = rings || j.at.IsZero()
+	}
+	if _, err := s.queue.InsertManyTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("enqueue %d move jobs: %w", len(jobs), err)
+	}
+	if !rings {
+		return nil
+	}
+	var b pgx.Batch
+	ring(&b, MoveQueue)
+	return send(ctx, tx, &b)
 }
 
 // bellInterval is the least time between two notifications of one process: workers poll as well, so the bell only
