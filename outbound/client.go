@@ -142,6 +142,17 @@ func (c *Client) Do(ctx context.Context, g *gateway.Gateway, s gateway.Source, c
 	return c.ask(ctx, target{gateway: g.Name, base: g.Fetch.BaseURL(s)}, s, call)
 }
 
+// Call makes a call to the API of a source at a base URL, and returns what it was answered, whatever the status: what a refusal
+// means is the caller's to say. It keeps the paces and guards of [Client.Do]. The error is an [*Error]: there was no answer, or none
+// that can be read, or no call was made (no Status, and After says when).
+func (c *Client) Call(ctx context.Context, g *gateway.Gateway, s gateway.Source, base string, call gateway.Call) (gateway.Reply, error) {
+	a, err := c.answered(ctx, target{gateway: g.Name, base: base}, s, call)
+	if a == nil {
+		return gateway.Reply{}, err
+	}
+	return gateway.Reply{Status: a.status, Header: a.header, Body: a.body}, nil
+}
+
 // target is where a call goes.
 type target struct {
 	gateway string
@@ -150,6 +161,15 @@ type target struct {
 
 // ask is Do for any base URL.
 func (c *Client) ask(ctx context.Context, t target, s gateway.Source, call gateway.Call) ([]byte, error) {
+	a, err := c.answered(ctx, t, s, call)
+	if err != nil {
+		return nil, err
+	}
+	return a.body, nil
+}
+
+// answered makes a call. A refusal is an error, beside the answer.
+func (c *Client) answered(ctx context.Context, t target, s gateway.Source, call gateway.Call) (*answer, error) {
 	u, bad := t.resolve(call.Path, s.APIAllowPrivate)
 	if bad != nil {
 		c.metrics.done(t.gateway, bad)
@@ -172,7 +192,7 @@ func (c *Client) ask(ctx context.Context, t target, s gateway.Source, call gatew
 		if err != nil {
 			return nil, err
 		}
-		body, err := c.send(ctx, t, s, u, call, bearer)
+		a, err := c.send(ctx, t, s, u, call, bearer)
 		var e *Error
 		if errors.As(err, &e) && e.Status == http.StatusUnauthorized {
 			c.tokens.drop(bearer)
@@ -180,7 +200,7 @@ func (c *Client) ask(ctx context.Context, t target, s gateway.Source, call gatew
 				continue // it was taken back before its time
 			}
 		}
-		return body, err
+		return a, err
 	}
 }
 
@@ -212,7 +232,7 @@ func (t target) resolve(path string, allowPrivate bool) (*url.URL, *Error) {
 
 // send makes one request, whatever paces and waits there are, and reports how it
 // ended to whom it concerns.
-func (c *Client) send(ctx context.Context, t target, s gateway.Source, u *url.URL, call gateway.Call, bearer string) ([]byte, error) {
+func (c *Client) send(ctx context.Context, t target, s gateway.Source, u *url.URL, call gateway.Call, bearer string) (*answer, error) {
 	req, err := http.NewRequestWithContext(ctx, cmp.Or(call.Method, http.MethodGet), u.String(), bytes.NewReader(call.Body))
 	if err != nil {
 		return nil, &Error{Kind: Refused, gateway: t.gateway, text: "the call cannot be made"}
@@ -231,14 +251,14 @@ func (c *Client) send(ctx context.Context, t target, s gateway.Source, u *url.UR
 		client = c.private
 	}
 	began := c.opts.Elapsed()
-	body, bad := c.exchange(ctx, client, req, t, c.opts.MaxBody)
+	a, bad := c.exchange(ctx, client, req, t, c.opts.MaxBody)
 	c.metrics.took(t.gateway, c.opts.Elapsed()-began)
 	c.metrics.done(t.gateway, bad)
 	c.report(s, u.Host, bad)
 	if bad != nil {
-		return nil, bad
+		return a, bad
 	}
-	return body, nil
+	return a, nil
 }
 
 const userAgent = "Paidonce (+https://github.com/paidonce/paidonce)"

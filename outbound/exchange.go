@@ -28,18 +28,36 @@ const (
 	drained = 64 << 10
 )
 
-// exchange sends a request and reads its answer, up to limit bytes.
-func (c *Client) exchange(ctx context.Context, client *http.Client, req *http.Request, t target, limit int64) ([]byte, *Error) {
+// answer is what came back on a request, whatever its status.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// exchange sends a request and reads its answer, up to limit bytes. A refusal is an error with its status, beside the answer that
+// says so; without an answer, or with one that cannot be read, the answer is nil.
+func (c *Client) exchange(ctx context.Context, client *http.Client, req *http.Request, t target, limit int64) (*answer, *Error) {
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, unanswered(ctx, t, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if e := c.refusal(t, resp); e != nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, drained)
-		return nil, e
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	refused := c.refusal(t, resp)
+	if refused != nil {
+		limit = min(limit, drained)
 	}
-	return readBody(ctx, t, resp, limit)
+	body, bad := readBody(ctx, t, resp, limit)
+	switch {
+	case bad == nil:
+		a.body = body
+	case refused != nil && bad.Status == 0: // it broke off: who cares for the status gets that
+		return nil, refused
+	case refused == nil:
+		return nil, bad
+	}
+	return a, refused
 }
 
 // refusal is what an answer other than 2xx means.

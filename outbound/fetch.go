@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -168,15 +166,14 @@ func (o FetchOptions) check() error {
 // else than what was taken in last; then it goes the way of every webhook, and only after that commit is the object
 // settled. So an answer may be taken in twice, which is harmless, and none is lost.
 type Fetcher struct {
-	store    FetchStore
-	asker    Asker
-	ingest   Ingester
-	source   func(id string) (gateway.Source, bool)
-	opts     FetchOptions
-	share    *egress.Share
-	metrics  *fetchMetrics
-	alarms   alarms
-	stopping atomic.Bool
+	store   FetchStore
+	asker   Asker
+	ingest  Ingester
+	source  func(id string) (gateway.Source, bool)
+	opts    FetchOptions
+	rounds  rounds[store.FetchClaim]
+	metrics *fetchMetrics
+	alarms  alarms
 }
 
 // NewFetcher returns a Fetcher. source finds a configured source by its id and is asked for every call. A Fetcher works
@@ -191,8 +188,12 @@ func NewFetcher(st FetchStore, a Asker, ing Ingester, source func(id string) (ga
 	}
 	f := &Fetcher{
 		store: st, asker: a, ingest: ing, source: source, opts: opts,
-		share: egress.NewShare(opts.Workers, opts.QuietAfter, opts.Elapsed), metrics: newFetchMetrics(),
-		alarms: alarms{elapsed: opts.Elapsed, last: map[string]time.Duration{}},
+		metrics: newFetchMetrics(), alarms: alarms{elapsed: opts.Elapsed, last: map[string]time.Duration{}},
+	}
+	f.rounds = rounds[store.FetchClaim]{
+		share: egress.NewShare(opts.Workers, opts.QuietAfter, opts.Elapsed), elapsed: opts.Elapsed,
+		lease: opts.Lease, jobTimeout: opts.JobTimeout, tickEvery: opts.TickEvery, denied: f.metrics.denied,
+		pull: st.PullFetch, follow: f.follow,
 	}
 	if opts.Registerer != nil {
 		if err := f.metrics.register(opts.Registerer); err != nil {
@@ -225,26 +226,15 @@ func (w *fetchWorker) Timeout(*river.Job[store.FetchArgs]) time.Duration {
 
 // Work implements river.Worker.
 func (w *fetchWorker) Work(ctx context.Context, job *river.Job[store.FetchArgs]) error {
-	return w.fetcher.work(ctx, job.Args)
+	f, args := w.fetcher, job.Args
+	return f.rounds.work(ctx, args.Account, func() (*store.FetchClaim, error) {
+		return f.store.ClaimFetch(ctx, args.Account, args.Source, args.Object, f.opts.Lease)
+	})
 }
 
 // Run asks for the jobs that did not come, until ctx ends; no further object is begun then.
 func (f *Fetcher) Run(ctx context.Context) error {
-	f.stopping.Store(false)
-	defer f.stopping.Store(true)
-	timer := time.NewTimer(rand.N(f.opts.TickEvery)) // processes that start together do not tick together
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-			if err := f.Tick(ctx); err != nil && ctx.Err() == nil {
-				f.opts.Logger.WarnContext(ctx, "lapsed fetches not renewed", "err", err)
-			}
-			timer.Reset(f.opts.TickEvery)
-		}
-	}
+	return f.rounds.run(ctx, f.opts.Logger, "fetches", f.Tick)
 }
 
 // Tick does once what Run does again and again.
@@ -253,61 +243,11 @@ func (f *Fetcher) Tick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for account, n := range renewed {
-		f.metrics.renewed.Add(float64(n))
-		if n == f.opts.TickLimit {
-			f.share.TurnedAway(account) // there are more: its workers go on to them
-		}
-	}
+	f.rounds.renewed(renewed, f.opts.TickLimit, f.metrics.renewed)
 	piles, err := f.store.FetchPiles(ctx)
 	if err != nil {
 		return err
 	}
 	f.metrics.show(piles)
 	return nil
-}
-
-// work asks about one object, and then, if work of its account was turned away, about others of it.
-func (f *Fetcher) work(ctx context.Context, args store.FetchArgs) error {
-	if !f.share.Acquire(args.Account) {
-		// Nothing is written: the object's promise lapses, and a worker of the same account, or the ticker, comes back.
-		f.metrics.denied.Inc()
-		return nil
-	}
-	defer f.share.Release(args.Account)
-	began := f.opts.Elapsed()
-	c, err := f.store.ClaimFetch(ctx, args.Account, args.Source, args.Object, f.opts.Lease)
-	if err != nil {
-		return err
-	}
-	if c != nil {
-		if err := f.follow(ctx, *c, began); err != nil {
-			return err
-		}
-	}
-	for f.more(ctx, args.Account, began) {
-		backlog := f.share.Backlog(args.Account)
-		if backlog == 0 {
-			return nil
-		}
-		since := f.opts.Elapsed()
-		c, err := f.store.PullFetch(ctx, args.Account, f.opts.Lease)
-		if err != nil {
-			return err
-		}
-		if c == nil {
-			f.share.CaughtUp(args.Account, backlog)
-			return nil
-		}
-		if err := f.follow(ctx, *c, since); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// more reports whether a job that began then may begin another call.
-func (f *Fetcher) more(ctx context.Context, account string, began time.Duration) bool {
-	return ctx.Err() == nil && !f.stopping.Load() && f.opts.Elapsed()-began < f.opts.JobTimeout-f.opts.Lease &&
-		f.share.Keeps(account)
 }

@@ -107,27 +107,27 @@ func (c *Client) grant(ctx context.Context, t target, s gateway.Source, grant ga
 		return "", bad
 	}
 	began := c.opts.Elapsed()
-	body, err := c.send(ctx, t, s, u, grant, "")
+	a, err := c.send(ctx, t, s, u, grant, "")
 	if err != nil {
 		return "", asDenied(err)
 	}
-	var answer struct {
+	var granted struct {
 		AccessToken string          `json:"access_token"`
 		TokenType   string          `json:"token_type"`
 		ExpiresIn   json.RawMessage `json:"expires_in"` // seconds; some write a string
 	}
-	if json.Unmarshal(body, &answer) != nil || !isToken(answer.AccessToken) ||
-		!strings.EqualFold(cmp.Or(answer.TokenType, "Bearer"), "Bearer") {
+	if json.Unmarshal(a.body, &granted) != nil || !isToken(granted.AccessToken) ||
+		!strings.EqualFold(cmp.Or(granted.TokenType, "Bearer"), "Bearer") {
 		return "", &Error{Kind: Refused, Status: http.StatusOK, gateway: t.gateway, text: "its answer is no bearer token"}
 	}
 	life := tokenLife
 	var seconds int64
-	if json.Unmarshal([]byte(strings.Trim(string(answer.ExpiresIn), `"`)), &seconds) == nil && seconds > 0 {
+	if json.Unmarshal([]byte(strings.Trim(string(granted.ExpiresIn), `"`)), &seconds) == nil && seconds > 0 {
 		life = time.Duration(min(seconds, int64((24*time.Hour).Seconds()))) * time.Second
 	}
 	// One that lives no longer than the margin serves the calls that wait for it.
-	c.tokens.put(key, token{value: answer.AccessToken, until: began + max(life-tokenMargin, 0)}, began)
-	return answer.AccessToken, nil
+	c.tokens.put(key, token{value: granted.AccessToken, until: began + max(life-tokenMargin, 0)}, began)
+	return granted.AccessToken, nil
 }
 
 // asDenied makes a 400 a matter of credentials: that is how RFC 6749, section

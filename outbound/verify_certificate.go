@@ -85,12 +85,15 @@ func (v *Verifier) get(ctx context.Context, t target, u *url.URL) ([]byte, *Erro
 	}
 	defer c.circuits.Leave(pass)
 	began := c.opts.Elapsed()
-	body, bad := c.exchange(ctx, c.public, req, t, maxCertificates)
+	a, bad := c.exchange(ctx, c.public, req, t, maxCertificates)
 	c.metrics.took(t.gateway, c.opts.Elapsed()-began)
 	c.metrics.done(t.gateway, bad)
 	// Only silence counts: an answer of 5xx ends quickly, and the next may be right.
 	c.circuits.Report(endpoint, bad != nil && bad.Status == 0 && bad.Kind == Retry)
-	return body, bad
+	if bad != nil {
+		return nil, bad
+	}
+	return a.body, nil
 }
 
 // plainPath reports whether an escaped path is nothing but names.

@@ -53,6 +53,15 @@ func (p *program) newFetcher(st *store.Store) (*outbound.Fetcher, error) {
 	})
 }
 
+// newMover returns what moves money at gateways, as the merchant's API has asked.
+func (p *program) newMover(st *store.Store) (*outbound.Mover, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	return outbound.NewMover(st, client, p.live.source, outbound.MoveOptions{Logger: p.log, Registerer: p.registry})
+}
+
 // stuckAfter is how long an object may wait to be asked about before it is noted.
 const stuckAfter = 15 * time.Minute
 

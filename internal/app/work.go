@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/riverqueue/river"
 
@@ -53,14 +54,20 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	mover, err := p.newMover(st)
+	if err != nil {
+		return nil, err
+	}
+	queues := fetcher.Queues()
+	maps.Copy(queues, mover.Queues())
 	workers, err := processor.NewWorkers(st, callback, processor.WorkerOptions{
 		Workers:  p.cfg.Workers.Count,
 		PollOnly: p.cfg.Pool.PgBouncer,
 
 		PeriodicJobs: []*river.PeriodicJob{tidy.Periodic(), minutely.Periodic()},
-		Queues:       fetcher.Queues(),
+		Queues:       queues,
 		AddWorkers: func(ws *river.Workers) error {
-			return errors.Join(tidy.Register(ws), minutely.Register(ws), fetcher.Register(ws))
+			return errors.Join(tidy.Register(ws), minutely.Register(ws), fetcher.Register(ws), mover.Register(ws))
 		},
 
 		Logger: p.log, Registerer: p.registry,
@@ -68,6 +75,6 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.front = append(p.front, workers.Run, fetcher.Run)
+	p.front = append(p.front, workers.Run, fetcher.Run, mover.Run)
 	return callback.Close, nil
 }
