@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,9 @@ const (
 	Denied Ruling = "denied"
 
 	// Unsure: whether it has done it cannot be told from this answer, and asking again in the same way will be answered the
-	// same: a failure that the gateway keeps under the key. It must be looked up.
+	// same: a failure that the gateway keeps under the key, or a refusal (with its Code) for a reason that an earlier try of the
+	// same movement may have brought about ("already refunded"). It must be looked up. If that finds it absent, a refusal stands:
+	// under another key it would only be repeated.
 	Unsure Ruling = "unsure"
 
 	// Reused: it says that the key stands for another request. That is a mistake of this program: nothing more is sent, and a
@@ -193,11 +196,46 @@ func statusVerdict(r Reply) (v Verdict, ok bool) {
 		return Verdict{Ruling: Denied, Detail: fmt.Sprintf("it answered %d", r.Status)}, true
 	case r.Status == http.StatusTooManyRequests, r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly,
 		r.Status == http.StatusLocked, r.Status >= 500:
-		return Verdict{Ruling: Later, Detail: fmt.Sprintf("it answered %d", r.Status)}, true
+		return laterVerdict(r, "it answered %d", r.Status), true
 	case r.Status/100 == 3, r.Status < 200:
 		return Verdict{Ruling: Unsure, Detail: fmt.Sprintf("it answered %d", r.Status)}, true
 	}
 	return Verdict{}, false
+}
+
+// laterVerdict is Later, not before the answer's Retry-After.
+func laterVerdict(r Reply, format string, args ...any) Verdict {
+	return Verdict{Ruling: Later, After: retryAfter(r), Detail: fmt.Sprintf(format, args...)}
+}
+
+// retryAfter is how long the answer asks to wait, in seconds or until a date; 0 if it does not say.
+// https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
+func retryAfter(r Reply) time.Duration {
+	text := r.Header.Get("Retry-After")
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(r.Started))
+	}
+	return 0
+}
+
+// withHeader returns the call with one more header; the call itself, which may be shared, is left as it is.
+func withHeader(c Call, name, text string) Call {
+	if c.Header = c.Header.Clone(); c.Header == nil {
+		c.Header = http.Header{}
+	}
+	c.Header.Set(name, text)
+	return c
+}
+
+// coded goes on with a code word, if there is one.
+func coded(name, code string) string {
+	if code == "" {
+		return ""
+	}
+	return ", " + name + " " + code
 }
 
 // codeWord is a gateway's code word as it may be shown: "" if it is none.

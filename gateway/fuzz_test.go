@@ -87,7 +87,7 @@ func fetchAny(t *testing.T, s gateway.Source, o gateway.Object, body []byte) {
 }
 
 // requireForm: the events have the form that Events and Fetched promise.
-func requireForm(t *testing.T, s gateway.Source, evs []order.Event) {
+func requireForm(t testing.TB, s gateway.Source, evs []order.Event) {
 	t.Helper()
 	g := of(t, s)
 	for _, ev := range evs {
