@@ -58,15 +58,17 @@ var Adyen = &Gateway{
 	Deadline:             10 * time.Second,
 	QuarantineUnreadable: true,
 	KeepHeaders:          []string{"Content-Type", "User-Agent"},
-	Options: []Option{
+	Options: append([]Option{
 		{"hmac_keys", true, "HMAC keys, 64 hexadecimal digits each; all are live"},
 		{"basic", false, "`user:password` of the notifications; needed for dates, disputes and modifications to be believed"},
 		optionAccounts,
 		{"capture", false, "`automatic` (default) or `manual`"},
-	},
+		{"access_token", false, "an API key with the role for Checkout's modifications: payments can then be captured, refunded and canceled. Default: they cannot"},
+	}, optionsAPI...),
 	CheckMore: checkAdyen,
 	Secrets:   func(s Source) []string { return s.HMACKeys },
 	Parse:     parseAdyen,
+	Calls:     adyenCalls,
 	Types:     func(Source) []Type { return adyenNames() },
 	Sample:    sampleAdyen,
 	Example: func(seed string) Source {
