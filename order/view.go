@@ -17,8 +17,8 @@ type Order struct {
 	// Dismissed are flags that a person has dealt with: they are not shown until they arise anew. See [Order.Recall].
 	Dismissed Flags
 
-	// Payments are the ledgers of the order's payments. The key names the payment (the least of its ids); nothing here
-	// depends on it.
+	// Payments are the ledgers of the order's payments. The key tells them apart, and nothing here depends on it otherwise. It
+	// is no gateway's id: two gateways may call two payments the same.
 	Payments map[string]*Ledger
 }
 

@@ -31,17 +31,21 @@ func (s *Store) fold(bt *batch, comps map[int]*component, items []*item) ([]job,
 					causes |= order.CauseLink
 				}
 			}
-			confirming := c.keep.ledger.Confirming()
-			c.keep.ledger.JoinEvent(it.Event.Event)
-			if confirming && !c.keep.ledger.Confirming() {
+			p := c.keep
+			if c.apart {
+				p = bt.leastRoot(it)
+			}
+			confirming := p.ledger.Confirming()
+			p.ledger.JoinEvent(it.Event.Event)
+			if confirming && !p.ledger.Confirming() {
 				causes |= order.CauseLink
 			}
 			if it.id != it.ID {
-				c.keep.ledger.Flags |= order.FlagIDReused
+				p.ledger.Flags |= order.FlagIDReused
 			}
-			c.keep.dirty = true
-			main = bt.orders[orderKey{c.keep.account, c.keep.order}]
-			if main != nil && c.create {
+			p.dirty = true
+			main = bt.orders[orderKey{p.account, p.order}]
+			if main != nil && (c.create && !c.apart || it.OnUnknown == OnUnknownCreate) {
 				main.in.Create = true
 			}
 		}
@@ -89,7 +93,7 @@ func (s *Store) settleItem(bt *batch, it *item, main *lockedOrder, moved map[*lo
 func (s *Store) step(bt *batch, o *lockedOrder, it *item, causes order.Causes) {
 	clear(o.in.Payments)
 	for _, p := range o.payments {
-		o.in.Payments[p.name()] = p.ledger
+		o.in.Payments[p.id.String()] = p.ledger
 	}
 	o.in.Recall(o.book.View, it.raised(o))
 	from, view := o.book.View.State, o.in.View()
@@ -138,6 +142,7 @@ func (bt *batch) place(c *component, moved map[*lockedOrder]bool) bool {
 				o.mark(order.FlagReferenceConflict)
 			}
 		}
+		c.apart = true
 		return false
 	}
 	c.merge()

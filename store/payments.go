@@ -24,15 +24,6 @@ type payment struct {
 	dirty   bool
 }
 
-// name is what the fold calls the payment: the least of the gateway's ids, which does not depend on arrival, as our own
-// uuid does.
-func (p *payment) name() string {
-	if ids := p.ledger.IDs; len(ids) > 0 {
-		return ids[0]
-	}
-	return p.id.String()
-}
-
 // gatewayID is a payment's id within its name space.
 type gatewayID struct{ account, realm, id string }
 
@@ -232,6 +223,7 @@ type component struct {
 	makes  bool            // some event may make the order's row
 	ignore bool            // no event may
 	placed bool
+	apart  bool // it stays the payments that were found, each on the registered order on which it stands
 }
 
 // components unites what the items name by the payments they lead to, now that these are locked: ids that no event of
@@ -296,6 +288,19 @@ func (bt *batch) components(items []*item) (map[int]*component, error) {
 		}
 	}
 	return comps, nil
+}
+
+// leastRoot is, of the payments that the ids of an event lead to, the least: the one that an event counts for where they
+// stay apart.
+func (bt *batch) leastRoot(it *item) *payment {
+	var least *payment
+	for _, id := range idsOf(it) {
+		p := bt.locked[paymentKey{id.account, bt.roots[id]}]
+		if least == nil || bytes.Compare(p.id[:], least.id[:]) < 0 {
+			least = p
+		}
+	}
+	return least
 }
 
 // standing are the orders that the payments of the component belong to so far, in key order.

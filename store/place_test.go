@@ -110,6 +110,40 @@ func TestPlaceDoesNotMergePaymentsOfTwoRegisteredOrders(t *testing.T) {
 	require.Equal(t, 0, count(t, pool, "payments WHERE merged_into IS NOT NULL"))
 }
 
+// Where two payments stay apart, one batch is as good as two: what is about the second alone counts for the second.
+func TestPlaceKeepsPaymentsApartWithinABatch(t *testing.T) {
+	t.Parallel()
+	both := named(captured("evt_3", "pi_1", "", 5000), "ord_1", order.StrengthPayment, "pi_1", "pi_2")
+	second := named(captured("evt_4", "pi_2", "", 9000), "ord_2", order.StrengthPayment)
+	for name, batches := range map[string][][]store.Event{"one batch": {{both, second}}, "two": {{both}, {second}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, pool := open(t)
+			apply(t, s, register("ord_1", 5000), register("ord_2", 9000))
+			apply(t, s, captured("evt_1", "pi_1", "ord_1", 5000), captured("evt_2", "pi_2", "ord_2", 5000))
+			for _, b := range batches {
+				apply(t, s, b...)
+			}
+			require.EqualValues(t, 5000, readOrder(t, pool, "ord_1").Captured)
+			require.EqualValues(t, 9000, readOrder(t, pool, "ord_2").Captured)
+			require.Equal(t, "paid", readOrder(t, pool, "ord_2").State)
+		})
+	}
+}
+
+// Two gateways may call two payments of one order the same.
+func TestPlaceTellsPaymentsOfOneNameApart(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 5000), captured("evt_1", "123", "ord_1", 2000))
+	other := captured("evt_2", "123", "ord_1", 3000)
+	other.Source, other.Realm = "adyen", "adyen:live"
+	apply(t, s, other)
+	o := readOrder(t, pool, "ord_1")
+	require.EqualValues(t, 5000, o.Captured)
+	require.Equal(t, "paid", o.State)
+}
+
 func TestPlaceMergesAliases(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)

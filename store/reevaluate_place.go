@@ -20,7 +20,6 @@ type rebuilt struct {
 	ids    []gatewayID
 	named  map[string]bool // orders that any event of it names
 	fresh  bool            // its payment has no row yet
-	apart  bool            // its ids stay two payments, on the two orders on which they stand
 }
 
 // divide tells the payments apart that the events make today, and gives each one a row: of those that its ids lead to,
@@ -95,7 +94,6 @@ func (c *rebuilt) add(it *item) {
 		}
 	}
 	c.makes = c.makes || it.createsOrder()
-	c.create = c.create || it.OnUnknown == OnUnknownCreate
 	c.ignore = c.ignore || it.OnUnknown == OnUnknownIgnore
 }
 
@@ -195,7 +193,7 @@ func (g *rebuild) choose(c *rebuilt, to map[*payment]*lockedOrder) {
 	for _, it := range c.events {
 		p := c.keep
 		if c.apart {
-			p = g.leastRoot(it)
+			p = g.bt.leastRoot(it)
 		}
 		p.ledger.JoinEvent(it.Event.Event)
 		if g.reused(it, g.hashOf(it)) {
@@ -222,18 +220,6 @@ func (g *rebuild) choose(c *rebuilt, to map[*payment]*lockedOrder) {
 	}
 }
 
-// leastRoot is the payment that an ingest gives an event to that knows two of them.
-func (g *rebuild) leastRoot(it *item) *payment {
-	var least *payment
-	for _, id := range idsOf(it) {
-		p := g.bt.locked[paymentKey{id.account, g.bt.roots[id]}]
-		if least == nil || slices.Compare(p.id[:], least.id[:]) < 0 {
-			least = p
-		}
-	}
-	return least
-}
-
 func (g *rebuild) hashOf(it *item) []byte {
 	k := it.key()
 	if c := g.changed[k]; c != nil {
@@ -250,7 +236,7 @@ func (g *rebuild) homeOf(it *item) *lockedOrder {
 	}
 	p := c.keep
 	if c.apart {
-		p = g.leastRoot(it)
+		p = g.bt.leastRoot(it)
 	}
 	return g.stood(p)
 }
@@ -306,8 +292,10 @@ func (g *rebuild) remark(ctx context.Context, tx pgx.Tx, touched map[*lockedOrde
 		return err
 	}
 	for _, c := range g.comps {
-		if o := g.stood(c.keep); o != nil && c.create {
-			creates[o] = true
+		for _, it := range c.events {
+			if o := g.homeOf(it); o != nil && it.OnUnknown == OnUnknownCreate {
+				creates[o] = true
+			}
 		}
 	}
 	for _, o := range g.bt.orders {

@@ -88,7 +88,7 @@ func (g *rebuild) step(touched map[*lockedOrder]bool, items []*item) []job {
 		o.rows = map[int]rowCause{}
 		o.in.Payments = map[string]*order.Ledger{}
 		for _, p := range o.payments {
-			o.in.Payments[p.name()] = p.ledger
+			o.in.Payments[p.id.String()] = p.ledger
 		}
 		by := cause[o]
 		if by == nil {
