@@ -109,6 +109,8 @@ func readBody(ctx context.Context, t target, resp *http.Response, limit int64) (
 		}
 	case err != nil:
 		return nil, unread(ctx, t, resp, err)
+	case ctx.Err() != nil: // it ended because we gave it up, as some servers do in good form: that is no answer
+		return nil, unread(ctx, t, resp, ctx.Err())
 	}
 	return body, nil
 }

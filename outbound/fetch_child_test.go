@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// childName is what the child's sessions are called.
+const childName = "outbound child"
+
 // hangs is a gateway that never answers.
 type hangs struct{}
 
@@ -41,7 +44,12 @@ func child(url string) error {
 		os.Exit(1)
 	}()
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, url)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = childName
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
 	}

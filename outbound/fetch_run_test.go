@@ -227,6 +227,9 @@ func TestTwoProcesses(t *testing.T) {
 	})
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
+	s.until("the server has seen that the child is gone", func() bool { // until then it may still commit a claim of its
+		return s.texts(`SELECT (count(*) = 0)::text FROM pg_stat_activity WHERE datname = current_database() AND application_name = '` + childName + `'`)[0] == "true"
+	})
 	orphans := s.texts(`SELECT object FROM fetches WHERE claimed_until IS NOT NULL`)
 	s.run(s.Fetcher)
 	// Done, not only claimed: the time that passes below would end claims of this process too.
