@@ -272,8 +272,15 @@ func (s *stage) states() []string {
 	return s.texts(`SELECT external_ref || ' ' || state FROM orders ORDER BY 1`)
 }
 
+// works is what River works for: a Fetcher, a Mover.
+type works interface {
+	Register(*river.Workers) error
+	Queues() map[string]river.QueueConfig
+	Run(context.Context) error
+}
+
 // run works jobs until the test ends or the returned function is called.
-func (s *stage) run(f *outbound.Fetcher) (stop func()) {
+func (s *stage) run(f works) (stop func()) {
 	s.t.Helper()
 	ws := river.NewWorkers()
 	require.NoError(s.t, f.Register(ws))
