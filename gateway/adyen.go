@@ -42,6 +42,10 @@ var Adyen = &Gateway{
 		EventID:  "pspReference:eventCode:success, with the sender's credentials also :eventDate; Adyen's events have no id of their own.",
 		Retries:  "After 9, 18 and 27 s, then with pauses of 2 minutes up to 8 hours, for 30 days. The queue of an endpoint waits for the delivery that failed.",
 		Ordering: "None is promised.",
+		Calls: "With `access_token` (an API key) captures, refunds and cancels of the Checkout API (v71), in the first of `merchant_accounts`; in live mode `api_url` is your own address, " +
+			"`https://PREFIX-checkout-live.adyenpayments.com/checkout`. Adyen answers that it has received the call, and tells with CAPTURE, REFUND or CANCELLATION what became of it; until then the money is pending. " +
+			"By default the rest of an authorization is canceled with its first capture. `reference` is our id. There is nothing to look up: a call whose answer is not known is repeated under the same key, " +
+			"and settled by its answer, by the notification that has our id as merchantReference, or by a person in the Customer Area. Not confirmed: what Adyen answers to a key that was used for another request.",
 	},
 	Covers: Coverage{
 		Of: "fields",

@@ -188,29 +188,26 @@ func adyenRefused(r Reply, transient string) Verdict {
 
 // adyenReceived reads the receipt of a modification.
 func adyenReceived(m order.Movement, r Reply) Verdict {
-	unsure := func(what string) Verdict {
-		return Verdict{Ruling: Unsure, Detail: fmt.Sprintf("it answered %d, and %s", r.Status, what)}
-	}
 	psp, err := adyenPayment(m)
 	if err != nil {
-		return unsure("the payment cannot be told any more")
+		return unsure(r, "the payment cannot be told any more")
 	}
 	doc, fault := parseJSON(r.Body)
 	if fault != nil {
-		return unsure("what is no answer of Adyen's")
+		return unsure(r, "what is no answer of Adyen's")
 	}
 	o, err := doc.members([]string{"paymentPspReference", "pspReference", "reference", "status", "amount"})
 	if err != nil {
-		return unsure("the answer cannot be read")
+		return unsure(r, "the answer cannot be read")
 	}
 	ref, ok := o.get("pspReference").text()
 	switch {
 	case o.get("status").Str != "received":
-		return unsure("the request was not received")
+		return unsure(r, "the request was not received")
 	case o.get("paymentPspReference").Str != psp, !ok, !adyenPSP.MatchString(ref), ref == psp:
-		return unsure("the answer is not about a modification of this payment")
+		return unsure(r, "the answer is not about a modification of this payment")
 	case !o.get("reference").absent() && o.get("reference").Str != m.ID:
-		return unsure("the answer is about another request")
+		return unsure(r, "the answer is about another request")
 	}
 	v := Verdict{Ruling: Done, Ref: ref}
 	if m.Kind == order.MovementVoid {
@@ -219,7 +216,7 @@ func adyenReceived(m order.Movement, r Reply) Verdict {
 	ev := order.Event{Type: adyenActions[m.Kind] + ".received", Payment: []string{psp}}
 	e := &adyenEvent{Event: &ev, o: o, psp: ref}
 	if got := e.money(); e.broken() || got != m.Amount {
-		return unsure("the answer is about another amount")
+		return unsure(r, "the answer is about another amount")
 	}
 	kind := order.KindCaptured
 	if m.Kind == order.MovementRefund {

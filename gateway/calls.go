@@ -63,6 +63,7 @@ const (
 	Done Ruling = "done"
 
 	// Declined: it has not done it and will not, whoever asks again in the same way: a refusal of its business, or of the request.
+	// Of Found: that is proven, since the payment has gone another way.
 	Declined Ruling = "declined"
 
 	// Later: not now. The same request with the same key, not before After: it is busy, down, or still at the same call.
@@ -72,9 +73,9 @@ const (
 	Denied Ruling = "denied"
 
 	// Unsure: whether it has done it cannot be told from this answer, and asking again in the same way will be answered the
-	// same: a failure that the gateway keeps under the key, or a refusal (with its Code) for a reason that an earlier try of the
-	// same movement may have brought about ("already refunded"). It must be looked up. If that finds it absent, a refusal stands:
-	// under another key it would only be repeated.
+	// same: a failure that the gateway keeps under the key, or, with a Code, a refusal for a reason that an earlier try of the
+	// same movement may have brought about ("already refunded"). It must be looked up. A refusal of what is then found absent would
+	// be the same under another key.
 	Unsure Ruling = "unsure"
 
 	// Reused: it says that the key stands for another request. That is a mistake of this program: nothing more is sent, and a
@@ -207,6 +208,14 @@ func statusVerdict(r Reply) (v Verdict, ok bool) {
 func laterVerdict(r Reply, format string, args ...any) Verdict {
 	return Verdict{Ruling: Later, After: retryAfter(r), Detail: fmt.Sprintf(format, args...)}
 }
+
+// unsure is what an answer means that cannot be what it should be; what says how.
+func unsure(r Reply, what string) Verdict {
+	return Verdict{Ruling: Unsure, Detail: fmt.Sprintf("it answered %d, and %s", r.Status, what)}
+}
+
+// absent is what an answer means that proves that nothing was done.
+func absent(detail string) Verdict { return Verdict{Ruling: Absent, Detail: detail} }
 
 // retryAfter is how long the answer asks to wait, in seconds or until a date; 0 if it does not say.
 // https://www.rfc-editor.org/rfc/rfc9110#name-retry-after

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,6 +38,10 @@ type calling struct {
 	done          func(testing.TB, order.Movement) string
 	found, absent func(testing.TB, order.Movement) string
 
+	// unproven are the names of movements that can be looked up, and not be proven to be done, with the reason: found is then what
+	// is answered when it is likely that they are.
+	unproven map[string]string
+
 	// silent are the names of movements whose answer says nothing that the ledger can hold, with the reason; and anonymous those
 	// whose answer does not name the payment.
 	silent, anonymous map[string]string
@@ -50,81 +53,6 @@ var callers = map[string]calling{}
 func calls(name string, c calling) bool {
 	callers[name] = c
 	return true
-}
-
-// answered is a reply to a call that began now.
-func answered(status int, body string, header ...string) gateway.Reply {
-	h := http.Header{}
-	for i := 0; i+1 < len(header); i += 2 {
-		h.Set(header[i], header[i+1])
-	}
-	return gateway.Reply{Status: status, Header: h, Body: []byte(body), Started: now}
-}
-
-// judged is what a reply means; its events are read again from the bytes that are stored, and must be the same.
-func judged(t testing.TB, s gateway.Source, m order.Movement, r gateway.Reply, lookup bool) gateway.Verdict {
-	t.Helper()
-	g := of(t, s)
-	v, err := g.Judge(s, m, r, lookup)
-	if err != nil {
-		var parse *gateway.ParseError
-		require.ErrorAs(t, err, &parse)
-		require.Empty(t, v)
-		return gateway.Verdict{}
-	}
-	requireVerdict(t, s, m, v, lookup)
-
-	kept, err := gateway.KeepReply(m, r, lookup)
-	require.NoError(t, err)
-	h := http.Header{}
-	for name, text := range kept {
-		h.Set(name, text)
-	}
-	again, err := g.Read(s, gateway.Delivery{Header: h, Body: r.Body})
-	if len(v.Events) == 0 {
-		var parse *gateway.ParseError
-		require.ErrorAs(t, err, &parse, "nothing was said about the payment, and something is read again")
-		return v
-	}
-	require.NoError(t, err)
-	require.Equal(t, v.Events, again, "the stored bytes say something else")
-	return v
-}
-
-// requireVerdict is the form of every verdict.
-func requireVerdict(t testing.TB, s gateway.Source, m order.Movement, v gateway.Verdict, lookup bool) {
-	t.Helper()
-	rulings := []gateway.Ruling{gateway.Done, gateway.Declined, gateway.Later, gateway.Denied, gateway.Unsure, gateway.Reused}
-	if lookup {
-		rulings = append(rulings, gateway.Absent)
-	}
-	require.Contains(t, rulings, v.Ruling)
-	require.LessOrEqual(t, len(v.Code), 100)
-	require.Empty(t, strings.Trim(v.Code, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-"))
-	require.LessOrEqual(t, len(v.Detail), 300)
-	if v.Ruling != gateway.Done {
-		require.Empty(t, v.Ref)
-		require.NotEmpty(t, v.Detail, "%s without a word why", v.Ruling)
-		require.True(t, lookup || len(v.Events) == 0, "%s tells what it did", v.Ruling)
-	}
-	if v.Ruling != gateway.Later {
-		require.Zero(t, v.After)
-	}
-	require.GreaterOrEqual(t, v.After, time.Duration(0))
-	requireForm(t, s, v.Events)
-	ids := map[string]bool{}
-	for _, ev := range v.Events {
-		require.False(t, ids[ev.ID], "two events of one id")
-		ids[ev.ID] = true
-		require.Empty(t, ev.Ignored, "what says nothing is no event")
-		require.Empty(t, ev.Broken)
-		require.True(t, slices.ContainsFunc(ev.Payment, func(id string) bool { return slices.Contains(m.Payment, id) }), "an event about another payment")
-	}
-	if v.Ruling == gateway.Done && v.Ref != "" && len(v.Events) > 0 {
-		require.True(t, slices.ContainsFunc(v.Events, func(ev order.Event) bool {
-			return slices.ContainsFunc(ev.Facts, func(f order.Fact) bool { return f.Ref == v.Ref })
-		}), "no fact is about what was made")
-	}
 }
 
 // TestCalls is what every gateway that is called promises.
@@ -155,6 +83,7 @@ func callsDeclare(t *testing.T, g *gateway.Gateway, c calling) {
 	k := g.Calls
 	require.Equal(t, http.CanonicalHeaderKey(k.KeyHeader), k.KeyHeader)
 	require.NotEmpty(t, k.KeyHeader)
+	require.NotEmpty(t, g.Manual.Calls)
 	require.GreaterOrEqual(t, k.KeyLife, 24*time.Hour)
 	require.Equal(t, k.Look == nil, k.Found == nil)
 	require.Equal(t, k.Look == nil, c.found == nil)
@@ -335,10 +264,13 @@ func callsAreDone(t *testing.T, g *gateway.Gateway, c calling) {
 		if g.Calls.Look == nil {
 			continue
 		}
-		found := judged(t, c.source, m, answered(200, c.found(t, m)), true)
-		require.Equal(t, gateway.Done, found.Ruling, "%s: %s", name, found.Detail)
-		require.Equal(t, v.Ref, found.Ref, "%s: what is found has another name", name)
-		require.NotEmpty(t, found.Events, name)
+		if found := judged(t, c.source, m, answered(200, c.found(t, m)), true); c.unproven[name] != "" {
+			require.Equal(t, gateway.Unsure, found.Ruling, "%s: %s", name, found.Detail)
+		} else {
+			require.Equal(t, gateway.Done, found.Ruling, "%s: %s", name, found.Detail)
+			require.Equal(t, v.Ref, found.Ref, "%s: what is found has another name", name)
+			require.NotEmpty(t, found.Events, name)
+		}
 		missing := judged(t, c.source, m, answered(200, c.absent(t, m)), true)
 		require.Equal(t, gateway.Absent, missing.Ruling, "%s: %s", name, missing.Detail)
 	}
@@ -440,138 +372,4 @@ func callsKnowTheirOwn(t *testing.T, g *gateway.Gateway, c calling) {
 			}
 		}
 	}
-}
-
-// FuzzCalls holds of every gateway that is called, whatever it answers: no panic, the form of verdicts, the same again from what
-// is stored; nothing is done where the answer is no 2xx, or does not name the payment; and what is done has the amount that was asked for.
-func FuzzCalls(f *testing.F) {
-	var all []*gateway.Gateway
-	for _, g := range gateway.All() {
-		if g.Calls != nil {
-			all = append(all, g)
-		}
-	}
-	if len(all) == 0 {
-		f.Skip("no gateway is called")
-	}
-	movements := map[string][]order.Movement{}
-	for i, g := range all {
-		c := callers[g.Name]
-		names := make([]string, 0, len(c.made))
-		for name := range c.made {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for n, name := range names {
-			m := c.made[name]
-			movements[g.Name] = append(movements[g.Name], m)
-			f.Add(uint8(i), uint8(n), false, uint16(200), []byte(c.done(f, m)))
-			if g.Calls.Look != nil {
-				f.Add(uint8(i), uint8(n), true, uint16(200), []byte(c.found(f, m)))
-				f.Add(uint8(i), uint8(n), true, uint16(200), []byte(c.absent(f, m)))
-			}
-			for _, status := range []uint16{204, 302, 400, 401, 403, 404, 409, 422, 429, 500} {
-				f.Add(uint8(i), uint8(n), n%2 == 0, status, []byte(`{"error":{"type":"a","code":"b","message":"c","param":"amount"},"errorCode":"704","name":"d","details":[{"issue":"e"}]}`))
-			}
-		}
-	}
-	f.Fuzz(func(t *testing.T, gw, n uint8, lookup bool, status uint16, body []byte) {
-		g := all[int(gw)%len(all)]
-		c := callers[g.Name]
-		m := movements[g.Name][int(n)%len(movements[g.Name])]
-		lookup = lookup && g.Calls.Look != nil
-		v := judged(t, c.source, m, answered(int(status), string(body)), lookup)
-		if v.Ruling == gateway.Absent || v.Ruling == gateway.Done {
-			require.Equal(t, 2, int(status)/100, "%s by an answer %d", v.Ruling, status)
-		}
-		if v.Ruling != gateway.Done {
-			return
-		}
-		named := bytes.Contains(body, []byte(m.ID)) || bytes.ContainsRune(body, '\\') // an escape may hide it
-		for _, id := range m.Payment {
-			named = named || bytes.Contains(body, []byte(id))
-		}
-		require.True(t, named, "done, and neither payment nor movement is named")
-		for _, ev := range v.Events {
-			for _, fact := range ev.Facts {
-				if v.Ref != "" && fact.Ref == v.Ref && fact.Misfit == "" {
-					require.Equal(t, m.Amount, order.Amount{Minor: fact.Amount, Currency: fact.Currency}, "another amount than was asked for")
-				}
-			}
-		}
-	})
-}
-
-// goldenCall is a call as golden files show it: what is stored, and what Authorize adds.
-func goldenCall(stored, sent gateway.Call) any {
-	added := http.Header{}
-	for name, values := range sent.Header {
-		if _, was := stored.Header[name]; !was {
-			added[name] = values
-		}
-	}
-	return struct {
-		Method, Path string
-		Header       http.Header
-		Body         string
-		Authorized   http.Header
-	}{stored.Method, stored.Path, stored.Header, string(stored.Body), added}
-}
-
-// answerRow is an answer to a movement, and what it means.
-type answerRow struct {
-	name   string
-	reply  gateway.Reply
-	ruling gateway.Ruling
-	code   string
-}
-
-// playAnswers judges each row, and finds no word of the answers in what is told of them: they all say Zebra.
-func playAnswers(t *testing.T, s gateway.Source, m order.Movement, rows []answerRow) {
-	t.Helper()
-	playReplies(t, s, m, false, rows)
-}
-
-// playLookups is playAnswers for what is answered to the question what became of the movement.
-func playLookups(t *testing.T, s gateway.Source, m order.Movement, rows []answerRow) {
-	t.Helper()
-	playReplies(t, s, m, true, rows)
-}
-
-func playReplies(t *testing.T, s gateway.Source, m order.Movement, lookup bool, rows []answerRow) {
-	t.Helper()
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			v := judged(t, s, m, row.reply, lookup)
-			require.Equal(t, row.ruling, v.Ruling, v.Detail)
-			require.Equal(t, row.code, v.Code)
-			require.NotContains(t, v.Detail, "Zebra")
-		})
-	}
-}
-
-// ledgerOf joins events in their order.
-func ledgerOf(evs []order.Event) *order.Ledger {
-	l := order.NewLedger()
-	for _, ev := range evs {
-		l.JoinEvent(ev)
-	}
-	return l
-}
-
-// orders returns every order of the events, each also with its first one once more at the end.
-func orders(evs []order.Event) [][]order.Event {
-	if len(evs) <= 1 {
-		return [][]order.Event{evs}
-	}
-	var all [][]order.Event
-	for i := range evs {
-		rest := slices.Delete(slices.Clone(evs), i, i+1)
-		for _, tail := range orders(rest) {
-			one := append([]order.Event{evs[i]}, tail...)
-			all = append(all, one, append(slices.Clone(one), evs[i]))
-		}
-	}
-	return all
 }

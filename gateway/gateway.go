@@ -109,6 +109,7 @@ type Manual struct {
 	EventID  string // what tells an event from another, and why that
 	Retries  string // how often and how long the gateway tries again
 	Ordering string // what it promises about the order of events
+	Calls    string // which calls move money, what they need, and how one is settled whose answer is not known
 	Notes    string // what else one has to know; what could not be confirmed
 }
 

@@ -40,7 +40,12 @@ var Stripe = &Gateway{
 		Ordering: "None is promised.",
 		Notes: "Subscribe to `refund.*` besides `charge.refunded`: failures of refunds are told by id only. Thin events need `access_token`. " +
 			"An invoice of a subscription (the first one and its renewals) pays the order of its period where a recurrence has the reference in the subscription's metadata, " +
-			"or the subscription's id (`sub_…`), as its `external_ref`.",
+			"or the subscription's id (`sub_…`), as its `external_ref`. " +
+			"Give the webhook endpoint the API version of the account: lists of events are in that one. Not confirmed: that the list of a connected account names it; if it does not, we do.",
+		Calls: "`access_token` captures PaymentIntents (`…/capture`, and charges that have none), refunds (`/v1/refunds`) and voids (`…/cancel`). " +
+			"A capture is final: the rest of the authorization is let go. Our id stands in the metadata of refunds and of captured PaymentIntents, `paidonce_transaction`. " +
+			"A call whose answer is not known is repeated under the same key, then looked up: a refund among those of the payment (100 at most), a capture and a void by the status of the PaymentIntent. " +
+			"A capture of the very amount that does not carry our id, and any of a charge without PaymentIntent, is left to a person. A charge without PaymentIntent cannot be voided.",
 	},
 	Covers:  Coverage{Of: "body"},
 	AckBody: `{"received":true}`,
@@ -51,11 +56,13 @@ var Stripe = &Gateway{
 	Options: append([]Option{
 		optionSecrets,
 		{"account", false, "the connected account (`acct_…`) whose events arrive here. Default: our own"},
-		{"access_token", false, "a restricted key (`rk_…`) that may read payments, disputes, invoices and Checkout sessions: thin events are then asked about. Default: they are ignored"},
+		{"access_token", false, "a restricted key (`rk_…`). One that may read payments, disputes, invoices and Checkout sessions: thin events are then asked about. One that may write PaymentIntents and refunds: they are then captured, refunded and voided. One that may read events: lost ones are then found. Default: nothing is asked"},
 	}, optionsAPI...),
 	CheckMore: checkStripe,
 	Parse:     parseStripe,
 	Fetch:     stripeFetch,
+	Calls:     stripeCalls,
+	Listing:   stripeListing,
 	Types:     func(Source) []Type { return stripeNames() },
 	Sample:    sampleStripe,
 	Example: func(seed string) Source {

@@ -14,7 +14,7 @@ import (
 // https://docs.stripe.com/event-destinations#thin-events
 var stripeFetch = &Fetch{
 	Live: "https://api.stripe.com", Test: "https://api.stripe.com",
-	Objects: stripeThinObjects, Call: stripeCall, Parse: stripeAnswered, Sample: stripeAnswer,
+	Objects: stripeThinObjects, About: stripeAbout, Call: stripeCall, Parse: stripeAnswered, Sample: stripeAnswer,
 }
 
 // stripeThinKind is a kind of object that thin events name.
@@ -74,6 +74,23 @@ func stripeThinObjects(s Source, d Delivery) ([]Object, error) {
 	return []Object{o}, nil
 }
 
+// stripeAbout names the PaymentIntents of a payment, which tell how far it is, and its charges, which tell what was captured and
+// refunded of them in all: a source without access_token may not ask.
+func stripeAbout(s Source, ids []string) []Object {
+	if s.AccessToken == "" {
+		return nil
+	}
+	var objects []Object
+	for _, name := range []string{"payment_intent", "charge"} {
+		for _, id := range distinct(stripeIDs(name, ids)) {
+			if len(objects) < maxListed {
+				objects = append(objects, Object{name, id})
+			}
+		}
+	}
+	return objects
+}
+
 func stripeCall(s Source, o Object) (Call, error) {
 	kind := stripeThinKinds[o.Kind]
 	if kind == nil || !kind.id.MatchString(o.ID) {
@@ -99,31 +116,44 @@ func stripeAnswered(s Source, o Object, a Answer) ([]order.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	ev := order.Event{Type: kind.related}
-	e := &stripeEvent{Event: &ev, kind: kind.kind, created: integerValue(a.Started.Unix()), version: stripeSampleVersion}
-	e.readObject(doc)
+	e := stripeObject(s, kind, doc, a.Started.Unix())
 	if !e.broken() {
-		ev.Payment, ev.Strength, ev.Reference = distinct(kind.kind.ids(e)), kind.kind.strength, e.reference()
-		ev.Renewal = e.renewal(s)
-	}
-	if s.Reference != "" {
-		ev.Reference = e.referenceAt(s.Reference, doc)
-	}
-	if !e.broken() {
-		e.ownAmount()
 		kind.facts(e)
 	}
+	ev := e.Event
 	if e.broken() {
-		return []order.Event{ev}, nil
+		return []order.Event{*ev}, nil
 	}
 	if len(ev.Facts) == 0 && !e.connects() {
 		ev.Ignored = NoFact
-		return []order.Event{ev}, nil
+		return []order.Event{*ev}, nil
 	}
-	if err := e.mode(s, doc); err != nil {
+	other, err := stripeOtherMode(s, doc)
+	if err != nil {
 		return nil, err
 	}
-	return []order.Event{ev}, nil
+	if other {
+		misfit(ev, order.MisfitMode)
+	}
+	return []order.Event{*ev}, nil
+}
+
+// stripeObject reads what an object of API v1 says about its payment, but for the facts; it is as it was at that time, in seconds
+// since the Unix epoch.
+func stripeObject(s Source, kind *stripeThinKind, doc value, at int64) *stripeEvent {
+	e := &stripeEvent{Event: &order.Event{Type: kind.related}, kind: kind.kind, created: integerValue(at), version: stripeSampleVersion}
+	e.readObject(doc)
+	if !e.broken() {
+		e.Payment, e.Strength, e.Reference = distinct(kind.kind.ids(e)), kind.kind.strength, e.reference()
+		e.Renewal = e.renewal(s)
+	}
+	if s.Reference != "" {
+		e.Reference = e.referenceAt(s.Reference, doc)
+	}
+	if !e.broken() {
+		e.ownAmount()
+	}
+	return e
 }
 
 // referenceAt is what a pointer into an event finds in the object itself.
@@ -140,18 +170,15 @@ func (e *stripeEvent) referenceAt(pointer string, doc value) string {
 	return text
 }
 
-// mode marks an object of the other mode. One without livemode (a refund, an
+// stripeOtherMode reports whether an object is of the other mode than the source. One without livemode (a refund, an
 // invoice_payment before 2025) is of the mode of the key that read it.
-func (e *stripeEvent) mode(s Source, doc value) error {
+func stripeOtherMode(s Source, doc value) (bool, error) {
 	live, err := doc.members([]string{"livemode"})
 	if err != nil {
-		return parseError("duplicate_key", "%v", err)
+		return false, parseError("duplicate_key", "%v", err)
 	}
 	v := live.get("livemode")
-	if !v.absent() && (s.Mode == Live && !v.isTrue() || s.Mode != Live && !v.isFalse()) {
-		misfit(e.Event, order.MisfitMode)
-	}
-	return nil
+	return !v.absent() && (s.Mode == Live && !v.isTrue() || s.Mode != Live && !v.isFalse()), nil
 }
 
 // intentNow reads a PaymentIntent by its status.

@@ -30,6 +30,9 @@ type Page struct {
 	Deadline string           `json:"deadline"`
 	Asked    string           `json:"asked,omitempty"` // its API, where it is asked
 	Always   bool             `json:"always_asked,omitempty"`
+	Called   string           `json:"called,omitempty"` // where money is moved, and with which key
+	Calls    string           `json:"calls,omitempty"`
+	Listed   string           `json:"listed,omitempty"` // where lost events are looked for
 	Secret   string           `json:"secret,omitempty"`
 	EventID  string           `json:"event_id"`
 	Retries  string           `json:"retries"`
@@ -66,6 +69,13 @@ func Of(g *gateway.Gateway) (Page, error) {
 	if g.Fetch != nil {
 		p.Asked, p.Always = g.Fetch.Live, g.Fetch.Always
 	}
+	if k := g.Calls; k != nil {
+		p.Called = fmt.Sprintf("%s, key in `%s`, which it knows for %s", address(k.Live), k.KeyHeader, days(k.KeyLife))
+		p.Calls = g.Manual.Calls
+	}
+	if l := g.Listing; l != nil {
+		p.Listed = fmt.Sprintf("%s, for %s", address(l.Live), days(l.Reach))
+	}
 	types := g.Types(source)
 	if len(types) > 0 {
 		headers, err := headersOf(g, source, types[0].Name)
@@ -82,6 +92,22 @@ func Of(g *gateway.Gateway) (Page, error) {
 		p.Types = append(p.Types, Type{Name: t.Name, Meaning: t.Meaning, Facts: facts})
 	}
 	return p, nil
+}
+
+// address is where an API is.
+func address(base string) string {
+	if base == "" {
+		return "`api_url`"
+	}
+	return base
+}
+
+// days is a span in words: whole days, or hours.
+func days(d time.Duration) string {
+	if n := d / (24 * time.Hour); n > 1 && d%(24*time.Hour) == 0 {
+		return fmt.Sprintf("%d days", n)
+	}
+	return fmt.Sprintf("%d hours", d/time.Hour)
 }
 
 // answerOf is what the gateway gets for a delivery that was taken in.
@@ -278,6 +304,9 @@ func (p Page) lines() []line {
 		{"Retries", p.Retries},
 		{"Order of events", p.Ordering},
 		{"API asked", api},
+		{"API called", p.Called},
+		{"Calls", p.Calls},
+		{"Events listed", p.Listed},
 		{"Notes", p.Notes},
 	}
 }
