@@ -94,6 +94,7 @@ func NewBook(version int, told Told, view View, fence int64, open *Row) *Book {
 // for without one; nil if v is what the order was and nothing new is owed.
 func (b *Book) Step(cause string, v View, now time.Time) *Row {
 	var row *Row
+	v.Want = v.Wanted(b.Told)
 	if v != b.View {
 		from := b.View.State
 		b.View = v
@@ -105,6 +106,7 @@ func (b *Book) Step(cause string, v View, now time.Time) *Row {
 // Note is [Book.Step] where something changed that no view shows: it appends a row in any case.
 func (b *Book) Note(cause string, v View, now time.Time) *Row {
 	from := b.View.State
+	v.Want = v.Wanted(b.Told)
 	b.View = v
 	return b.plan(cause, b.append(cause, from), now)
 }
@@ -146,12 +148,18 @@ func (b *Book) Settle(version int, fence int64, r Result, now time.Time) bool {
 	}
 	if r.Done {
 		b.close(e, EffectDone, "")
-		b.Told = After(b.Told, e.Effect)
+		b.tell(After(b.Told, e.Effect))
 	} else {
 		b.giveBack(e, r)
 	}
 	b.plan(CauseSettle, nil, now)
 	return true
+}
+
+// tell notes what the merchant knows now, on which what is wanted may depend.
+func (b *Book) tell(t Told) {
+	b.Told = t
+	b.View.Want = b.View.Wanted(t)
 }
 
 // Retry makes a dead or waiting effect claimable at once, because a person says so; a dead one gets all its attempts

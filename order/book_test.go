@@ -318,3 +318,42 @@ func TestNextAndAfter(t *testing.T) {
 	require.Equal(t, order.ToldNothing, order.After(order.ToldHeld, order.EffectRelease))
 	require.Equal(t, order.ToldFulfilled, order.After(order.ToldRevoked, order.EffectRelease))
 }
+
+// What was delivered for an order of whose money nothing is left is taken back, also where by its payments none was ever here: it was
+// linked to another order, or what was free is not any more.
+func TestWhatNobodyPaysForIsTakenBack(t *testing.T) {
+	t.Parallel()
+	nothing := registered(total).View()
+	require.Equal(t, order.WantWait, nothing.Want)
+
+	b := order.NewBook(2, order.ToldFulfilled, folded(total, paid), 0, nil)
+	row := b.Step("linked", nothing, epoch)
+	require.Equal(t, order.EffectRevoke, row.Effect)
+	require.Nil(t, b.Step("again", nothing, epoch), "once")
+
+	// It was asked for, and may have been done: the same.
+	r := order.Row{Version: 2, Effect: order.EffectFulfil, EffectState: order.EffectOpen, After: order.ToldNothing, Tried: true, NextAt: epoch}
+	b = order.NewBook(2, order.ToldNothing, folded(total, paid), 1, &r)
+	row = b.Step("linked", nothing, epoch)
+	require.Equal(t, []any{order.EffectRevoke, order.EffectAssumed, order.ToldFulfilled}, []any{row.Effect, r.EffectState, b.Told})
+
+	// It is being asked for while it goes: what comes of that plans.
+	r = order.Row{Version: 2, Effect: order.EffectFulfil, EffectState: order.EffectOpen, After: order.ToldNothing, NextAt: epoch}
+	b = order.NewBook(2, order.ToldNothing, folded(total, paid), 1, &r)
+	require.NotNil(t, b.Claim(epoch, time.Minute))
+	b.Step("linked", nothing, epoch)
+	require.True(t, b.Settle(2, 2, order.Result{Done: true}, epoch))
+	require.Equal(t, order.EffectRevoke, b.Open.Effect)
+
+	// Never tried, it is canceled, and nothing is owed. And money that comes after all releases.
+	r = order.Row{Version: 2, Effect: order.EffectFulfil, EffectState: order.EffectOpen, After: order.ToldNothing, NextAt: epoch}
+	b = order.NewBook(2, order.ToldNothing, folded(total, paid), 1, &r)
+	b.Step("linked", nothing, epoch)
+	require.Nil(t, b.Open)
+	b = order.NewBook(4, order.ToldRevoked, nothing, 1, nil)
+	require.Equal(t, order.EffectRelease, b.Step("paid", folded(total, paid), epoch).Effect)
+
+	// As long as something is kept, what was delivered stays.
+	b = order.NewBook(2, order.ToldFulfilled, folded(total, paid), 0, nil)
+	require.Empty(t, b.Step("amended", folded(total+1, paid), epoch).Effect)
+}

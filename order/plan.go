@@ -26,18 +26,19 @@ func (b *Book) plan(cause string, row *Row, now time.Time) *Row {
 			}
 			b.parked = false
 			return row
-		case e.Tried && Next(After(b.Told, e.Effect), b.View.Want) == EffectNone:
+		case e.Tried && b.follows(e) == EffectNone:
 			b.parked = true
 			return row
 		case e.Tried:
 			b.close(e, EffectAssumed, "it may have reached the merchant, and the order is "+string(b.View.State))
-			b.Told = After(b.Told, e.Effect)
+			b.tell(After(b.Told, e.Effect))
 			return b.ask(cause, row, e, now)
 		}
 		b.close(e, EffectCanceled, "never tried, and the order is "+string(b.View.State))
 		if p := e.Undoes; p != nil {
 			p.EffectState, p.NextAt, p.Why = EffectOpen, now, ""
-			b.Told, b.Open = p.After, p
+			b.tell(p.After)
+			b.Open = p
 		}
 	}
 	return b.ask(cause, row, nil, now)
@@ -64,6 +65,12 @@ func (b *Book) append(cause string, from State) *Row {
 	row := &Row{Version: b.Version, From: from, To: b.View.State, Cause: cause}
 	b.rows = append(b.rows, row)
 	return row
+}
+
+// follows is what would be owed if e had reached the merchant.
+func (b *Book) follows(e *Row) Effect {
+	t := After(b.Told, e.Effect)
+	return Next(t, b.View.Wanted(t))
 }
 
 func (b *Book) wanted(e *Row) bool { return e.Effect == Next(b.Told, b.View.Want) }

@@ -77,6 +77,16 @@ func (o *Order) View() View {
 	return v
 }
 
+// Wanted is what a merchant who was told t should do. It is Want, but for one who was told of the order before and of whose money
+// nothing is left, although by what the payments say none was ever here: it was linked to another order, only the checkout had told of
+// it, or nothing had to be paid and now has. What was delivered for it is taken back, as if the money had gone.
+func (v View) Wanted(t Told) Want {
+	if v.Want == WantWait && v.Kept == 0 && t != ToldNothing {
+		return WantStop
+	}
+	return v.Want
+}
+
 // moneyFlags are about sums: they arise anew when the sums change.
 const moneyFlags = FlagOverpaid | FlagUnderpaid | FlagOverRefunded | FlagDisputeOpen | FlagPaidAfterCancel | FlagAmountUnknown |
 	FlagCurrencyMismatch | FlagTotalDiffers

@@ -44,6 +44,10 @@ func (w *world) run() error {
 				err = w.change("canceled", func(o *order.Order) { o.Canceled = true })
 			case 1:
 				total = 5
+			case 2:
+				err = w.change("linked elsewhere", func(o *order.Order) { delete(o.Payments, pick(w.dice, "payment", "A", "B")) })
+			case 3: // nothing has to be paid
+				err = w.change("amended", func(o *order.Order) { o.Total = 0 })
 			}
 		}
 		if err != nil {
@@ -100,7 +104,9 @@ func (w *world) judge() error {
 	fail := func(what string) error {
 		return fmt.Errorf("%s: %+v, told %s, merchant %s: %v", what, v, told, m, w.merchant.log)
 	}
-	if v != w.order.View() {
+	is := w.order.View()
+	is.Want = is.Wanted(told)
+	if v != is {
 		return fail("the stored view is old")
 	}
 	parked := false

@@ -281,7 +281,7 @@ func (w *world) claim() (err error) {
 		switch {
 		case r.Effect != order.Next(b.Told, b.View.Want):
 			err = fmt.Errorf("claimed %s, which is not owed", r.Effect)
-		case r.Effect == order.EffectFulfil && (b.View.Want != order.WantGo || kept == 0):
+		case r.Effect == order.EffectFulfil && (b.View.Want != order.WantGo || kept == 0 && b.View.Total > 0):
 			err = fmt.Errorf("fulfil claimed in %+v", b.View)
 		case r.Effect == order.EffectRevoke && (kept != 0 || w.fulfils == 0):
 			err = fmt.Errorf("revoke claimed in %+v after %d fulfils", b.View, w.fulfils)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/order"
@@ -465,4 +467,49 @@ func TestRefusalLeavesTheCallersRows(t *testing.T) {
 	}))
 	require.Equal(t, 1, count(t, pool, "mine"))
 	require.Equal(t, 0, count(t, pool, "processed_events"))
+}
+
+// TestLinkTakesWhatWasDelivered: an order that was fulfilled for a payment which a person then gives to another one is revoked; money
+// that comes after all releases it.
+func TestLinkTakesWhatWasDelivered(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 5000), register("ord_2", 5000), captured("evt_1", "pi_1", "ord_1", 5000))
+	work(t, s, pool)
+	says(t, s, "ord_2", order.Command{Link: true}, about("pi_1"))
+	work(t, s, pool)
+	require.Equal(t, []string{"revoked", "fulfilled"}, []string{readOrder(t, pool, "ord_1").Told, readOrder(t, pool, "ord_2").Told})
+	apply(t, s, captured("evt_2", "pi_2", "ord_1", 5000))
+	work(t, s, pool)
+	require.Equal(t, "fulfilled", readOrder(t, pool, "ord_1").Told)
+	require.Equal(t, []string{"fulfil", "revoke", "release"}, effectsOf(t, pool, "ord_1"))
+}
+
+// TestWhatACheckoutOnlyHopedFor: the goods went out on the checkout's word, and the gateway says that the payment is still on its way.
+func TestWhatACheckoutOnlyHopedFor(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	apply(t, s, register("ord_1", 5000))
+	says(t, s, "ord_1", order.Command{Confirm: true}, func(e *store.Event) {
+		about("pi_1", order.Fact{Kind: order.KindCaptured, Amount: 5000, Currency: "EUR"})(e)
+		e.Strength = order.StrengthPayment
+	})
+	work(t, s, pool)
+	e := captured("evt_1", "pi_1", "ord_1", 5000)
+	e.Facts = []order.Fact{{Kind: order.KindPhase, Status: order.StatusProcessing, Seq: 1}}
+	apply(t, s, e)
+	work(t, s, pool)
+	require.Equal(t, "revoked", readOrder(t, pool, "ord_1").Told)
+	apply(t, s, captured("evt_2", "pi_1", "ord_1", 5000))
+	work(t, s, pool)
+	require.Equal(t, "fulfilled", readOrder(t, pool, "ord_1").Told)
+}
+
+func effectsOf(t *testing.T, pool *pgxpool.Pool, ref string) []string {
+	t.Helper()
+	rows, _ := pool.Query(t.Context(), `SELECT t.effect FROM order_transitions t JOIN orders o ON o.account_id = t.account_id AND o.id = t.order_id
+		WHERE o.external_ref = $1 AND t.effect_state = 'done' ORDER BY t.version`, ref)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return all
 }

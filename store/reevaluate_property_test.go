@@ -177,7 +177,8 @@ func in(acct string, events, truth []store.Event) []store.Event {
 func standing(t require.TestingT, pool *pgxpool.Pool, acct string) (orders, payments []string) {
 	ctx := bgContext
 	rows, _ := pool.Query(ctx, `
-		SELECT o.external_ref, o.state, array_to_string(array_remove(o.flags, 'unexpected_move'), ','), o.want, o.total, o.currency, o.captured, o.refunded,
+		SELECT o.external_ref, o.state, array_to_string(array_remove(o.flags, 'unexpected_move'), ','),
+			CASE WHEN o.kept = 0 AND o.want IN ('wait', 'stop') THEN 'nothing' ELSE o.want END, o.total, o.currency, o.captured, o.refunded,
 			o.lost, o.kept, o.at_risk, o.authorized, o.create_from_payment
 		FROM orders o
 		WHERE o.account_id = $1 AND (o.registered OR EXISTS (SELECT FROM payments p WHERE p.account_id = o.account_id AND p.order_id = o.id))

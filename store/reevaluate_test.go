@@ -156,10 +156,10 @@ func TestReevaluateAfterTheMerchantWasTold(t *testing.T) {
 	reevaluate(t, s, mapping{"evt_1": func(e *store.Event) {
 		e.Facts[0] = order.Fact{Kind: order.KindRefunded, Ref: "re_1", Status: order.StatusOK, Amount: 5000, Currency: "EUR"}
 	}}, true, store.ReevaluateFilter{})
-	// Nothing was ever captured, so nothing is to be undone by the rules of effects; the state says what is.
+	// Nothing was ever captured, and something was delivered: that is taken back.
 	o := readOrder(t, pool, "ord_1")
 	require.Equal(t, "pending", o.State)
-	require.Equal(t, "wait", o.Want)
+	require.Equal(t, "stop", o.Want)
 
 	reevaluate(t, s, mapping{"evt_1": func(e *store.Event) {
 		e.Facts = []order.Fact{

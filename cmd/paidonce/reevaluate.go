@@ -244,11 +244,8 @@ func orderDiff(o store.OrderChange) [][2]string {
 
 // follows says what the merchant hears of it.
 func follows(s store.OrderStanding) string {
-	switch {
-	case s.Owed != order.EffectNone:
+	if s.Owed != order.EffectNone {
 		return "owed: " + string(s.Owed)
-	case s.Told == order.ToldFulfilled && s.Want == order.WantWait && s.Kept == 0:
-		return "nothing is owed, though no money was ever here: look at what was delivered"
 	}
 	return "nothing is owed"
 }
