@@ -44,7 +44,8 @@ type Fetch struct {
 	// the order of the payload; none if it is of a kind that moves no money. Of
 	// a gateway that signs nothing this is all that is read of the body, so ids
 	// must match what the gateway's ids look like, in full. The error is a
-	// [*ParseError].
+	// [*ParseError]. nil: no delivery names any; the API is asked only by those who
+	// ask by themselves (About).
 	Objects func(Source, Delivery) ([]Object, error)
 
 	// About returns what to ask about to learn how a payment stands that is known
@@ -88,10 +89,13 @@ type Answer struct {
 	Started time.Time
 }
 
+// Announces reports whether deliveries of the gateway may name objects that have to be asked about.
+func (g *Gateway) Announces() bool { return g.Fetch != nil && g.Fetch.Objects != nil }
+
 // Objects returns what a verified delivery says has to be asked about; see
-// [Fetch].Objects. None for gateways without a [Fetch].
+// [Fetch].Objects. None for gateways whose deliveries name nothing ([Gateway.Announces]).
 func (g *Gateway) Objects(s Source, d Delivery) ([]Object, error) {
-	if g.Fetch == nil || g.Fetch.Objects == nil {
+	if !g.Announces() {
 		return nil, nil
 	}
 	objects, err := g.Fetch.Objects(s, d)

@@ -253,7 +253,7 @@ func FuzzMembers(f *testing.F) {
 func FuzzPings(f *testing.F) {
 	var asked []*gateway.Gateway
 	for _, g := range gateway.All() {
-		if g.Fetch != nil {
+		if g.Announces() {
 			asked = append(asked, g)
 		}
 	}

@@ -169,7 +169,7 @@ type Gateway struct {
 	Parse func(Source, Delivery) ([]order.Event, error)
 
 	// Fetch says how the gateway's API is asked about what its deliveries only
-	// name. nil: they say everything.
+	// name, or about what somebody else names. nil: it is not asked.
 	Fetch *Fetch
 
 	// Calls says how the gateway is asked to move money. nil: it is not.

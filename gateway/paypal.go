@@ -13,9 +13,9 @@ import (
 // PayPal maps webhook events of PayPal's REST API, of both versions of its
 // payments. Its rules:
 //
-//   - A payment is a capture (of version 1: a sale). An authorisation is a payment
-//     of its own, since several captures may be made of it, and a checkout order
-//     too may have several.
+//   - A payment is an authorisation with the captures that took from it, else a
+//     capture (of version 1: a sale). A checkout order is none: it may have several,
+//     of several orders of the merchant. How ids are told apart: paypal_ids.go.
 //   - CHECKOUT.ORDER.APPROVED says that the buyer agreed. No money has moved.
 //   - A refund names its capture by the link "up" (version 1: sale_id). Refunds
 //     come one by one and as the total that PayPal sends along. What PayPal took
@@ -65,19 +65,21 @@ var PayPal = &Gateway{
 		{"root_pem", false, "certificates in PEM: the only roots that PayPal's certificate may chain to. Default: the system's"},
 		{"verify_by", false, "`certificate` (default), or `api`: ask PayPal about every delivery"},
 		{"tolerance", false, "how old the signed time may be (\"96h\"). Default: any age"},
-		{"client_id", false, "of the app, for `verify_by: api`"},
-		{"client_secret", false, "of the app, for `verify_by: api`"},
+		{"client_id", false, "of the app: what PayPal's API is called with, for captures, refunds and voids, for lists of events, and for `verify_by: api`"},
+		{"client_secret", false, "of the app, beside `client_id`"},
 		optionSigningKeys,
 	}, optionsAPI...),
 	CheckMore: checkPayPal,
 	Parse:     parsePayPal,
 	Remote:    &paypalRemote,
+	Fetch:     &paypalFetch,
 	Types:     func(Source) []Type { return paypalNames() },
 	Sample:    samplePayPal,
 	Example: func(seed string) Source {
 		return Source{
 			Gateway: "paypal", Mode: Test, WebhookID: "EXAMPLE" + derive(10, "paypal", seed),
 			RootPEM: paypalExampleRoot, SigningKeys: []string{paypalExampleKey},
+			ClientID: "EXAMPLE" + derive(20, "paypal app", seed), ClientSecret: exampleSecret("paypal app", seed),
 		}
 	},
 }
@@ -188,8 +190,8 @@ func checkPayPal(c *Checker) {
 	}
 	switch s.VerifyBy {
 	case "", verifyByCertificate:
-		if s.ClientID != "" || s.ClientSecret != "" {
-			c.add("client_id", "and client_secret are for verify_by: api; take them out")
+		if (s.ClientID == "") != (s.ClientSecret == "") {
+			c.add("client_id", "and client_secret go together; one of them is missing")
 		}
 	case verifyByAPI:
 		if s.ClientID == "" || s.ClientSecret == "" {

@@ -12,7 +12,7 @@ import (
 var paypalFields = []string{
 	"id", "amount", "status", "state", "custom_id", "custom", "invoice_id", "invoice_number", "links",
 	"sale_id", "capture_id", "seller_payable_breakdown",
-	"dispute_id", "dispute_amount", "dispute_outcome", "disputed_transactions", "create_time", "update_time",
+	"dispute_id", "dispute_amount", "dispute_outcome", "disputed_transactions", "create_time", "update_time", "supplementary_data",
 }
 
 // paypalEvent is an event while its resource is read. others are the further
@@ -21,6 +21,10 @@ type paypalEvent struct {
 	draft
 	o      object
 	others []*draft
+
+	// Of a resource that an API answered: the order it is of, and the authorisation of a capture or the capture of a refund,
+	// where the resource itself does not say. "": nobody knows.
+	order, from string
 }
 
 // first takes the first of some fields that is there: version 2 and version 1
@@ -34,11 +38,11 @@ func (e *paypalEvent) first(fields ...string) value {
 	return value{}
 }
 
-// about sets what the event is about, and takes its reference.
-func (e *paypalEvent) about(payment string, strength order.Strength) {
-	e.Payment, e.Strength = []string{payment}, strength
+// about sets what the event is about, and takes its reference. What we gave a refund as custom_id is none.
+func (e *paypalEvent) about(strength order.Strength, payment ...string) {
+	e.Payment, e.Strength = payment, strength
 	e.Reference, _ = e.first("custom_id", "custom").text()
-	if e.Reference == "" {
+	if e.Reference == "" || strings.HasPrefix(e.Reference, paypalOurs) {
 		e.Reference, _ = e.first("invoice_id", "invoice_number").text()
 	}
 }
@@ -63,7 +67,7 @@ func (e *paypalEvent) amount(v value, where string, outgoing bool) order.Amount 
 // authorized: CREATED also tells of an authorisation that PayPal still looks at, or
 // that was denied.
 func (e *paypalEvent) authorized() {
-	e.about(e.id(), order.StrengthPayment)
+	e.about(order.StrengthPayment, e.known(paypalAuthorizations, e.id())...)
 	m := e.amount(e.o.get("amount"), "resource.amount", false)
 	e.Own = &m
 	switch strings.ToUpper(e.first("status", "state").Str) {
@@ -79,15 +83,20 @@ func (e *paypalEvent) authorized() {
 }
 
 func (e *paypalEvent) voided() {
-	e.about(e.id(), order.StrengthPayment)
+	e.about(order.StrengthPayment, e.known(paypalAuthorizations, e.id())...)
 	e.phase(order.StatusCanceled, 0)
 }
 
-// paypalCapture: one capture by its id; what the type says decides.
+// paypalCapture: one capture by its id; what the type says decides. It is of the payment of the authorisation that it took
+// from, so that what is left of that is known.
 func paypalCapture(status, phase order.Status) func(*paypalEvent) {
 	return func(e *paypalEvent) {
 		id := e.id()
-		e.about(id, order.StrengthPayment)
+		if from := e.authorization(); from != "" {
+			e.about(order.StrengthPayment, append([]string{id}, e.known(paypalAuthorizations, from)...)...)
+		} else {
+			e.about(order.StrengthPayment, e.known(paypalCaptures, id)...)
+		}
 		e.add(order.Fact{Kind: order.KindCaptured, Ref: id, Status: status}, e.amount(e.o.get("amount"), "resource.amount", false))
 		if phase != "" {
 			e.phase(phase, 0)
@@ -103,7 +112,7 @@ var paypalRefundStatus = map[string]order.Status{
 // capture, if it is there. status holds where the refund itself names none.
 func paypalRefund(status order.Status, forced bool) func(*paypalEvent) {
 	return func(e *paypalEvent) {
-		e.about(e.refunded(), order.StrengthModification)
+		e.about(order.StrengthModification, e.refunded())
 		status := status
 		if said := e.first("status", "state"); !said.absent() {
 			var known bool
@@ -141,8 +150,10 @@ func (e *paypalEvent) refunded() string {
 			}
 		}
 	}
-	e.fail("resource names no payment that it refunds")
-	return ""
+	if e.from == "" {
+		e.fail("resource names no payment that it refunds")
+	}
+	return e.from
 }
 
 // paypalOutcomes are the codes of outcomes. While there is none, and with one that

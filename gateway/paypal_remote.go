@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -18,9 +17,15 @@ const (
 	verifyByAPI         = "api"
 )
 
+// PayPal's API. https://developer.paypal.com/api/rest/requests/
+const (
+	paypalLive    = "https://api-m.paypal.com"
+	paypalSandbox = "https://api-m.sandbox.paypal.com"
+)
+
 var paypalRemote = Remote{
-	Live: "https://api-m.paypal.com",
-	Test: "https://api-m.sandbox.paypal.com",
+	Live: paypalLive,
+	Test: paypalSandbox,
 	Key:  paypalKey,
 	Secret: func(s Source, key string) string {
 		return s.WebhookID + ":" + key
@@ -100,14 +105,28 @@ func askPayPal(s Source, d Delivery) (Call, bool, error) {
 	return Call{
 		Method: http.MethodPost, Path: "/v1/notifications/verify-webhook-signature", Body: body,
 		Header: http.Header{"Content-Type": {"application/json"}},
-		Grant: &Call{
-			Method: http.MethodPost, Path: "/v1/oauth2/token", Body: []byte("grant_type=client_credentials"),
-			Header: http.Header{
-				"Content-Type":  {"application/x-www-form-urlencoded"},
-				"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(s.ClientID+":"+s.ClientSecret))},
-			},
-		},
+		Grant:  paypalGrant(s),
 	}, true, nil
+}
+
+// paypalGrant gets a token for the app.
+// https://developer.paypal.com/api/rest/authentication/
+func paypalGrant(s Source) *Call {
+	return &Call{
+		Method: http.MethodPost, Path: "/v1/oauth2/token", Body: []byte("grant_type=client_credentials"),
+		Header: http.Header{
+			"Content-Type":  {"application/x-www-form-urlencoded"},
+			"Authorization": {basicHeader(s.ClientID + ":" + s.ClientSecret)},
+		},
+	}
+}
+
+// paypalReady returns why PayPal's API cannot be called for a source.
+func paypalReady(s Source) error {
+	if s.ClientID == "" || s.ClientSecret == "" {
+		return &OptionError{"client_id", "and client_secret, of the app, are missing: PayPal's API is called with them"}
+	}
+	return nil
 }
 
 // paypalAge holds a delivery that PayPal will be asked about to the source's

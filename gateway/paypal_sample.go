@@ -8,6 +8,30 @@ import (
 // samplePayPal makes an event of version 2 (of sales: version 1) with the fields
 // that a reader of it needs.
 func samplePayPal(r SampleRequest) ([]byte, error) {
+	s, err := newPayPalSample(r)
+	if err != nil {
+		return nil, err
+	}
+	r = s.SampleRequest
+	kind, resource := s.resource()
+	event := fields{
+		"id": r.ID, "event_version": "1.0", "create_time": s.time(), "resource_type": kind, "resource_version": "2.0",
+		"event_type": r.Type, "summary": "A sample of " + r.Type, "resource": resource,
+	}
+	if r.ID == "" {
+		event["id"] = "WH-" + derive(17, r.Type, s.payment, s.ref) + "-" + derive(17, r.Amount.Currency, r.At.String(), r.Mode)
+	}
+	return render(event, r.Set, func(path string) string { return path })
+}
+
+// paypalSample is what the objects of one payment have in common.
+type paypalSample struct {
+	SampleRequest
+	amount       fields
+	payment, ref string
+}
+
+func newPayPalSample(r SampleRequest) (*paypalSample, error) {
 	if paypalTypeOf[r.Type] == nil {
 		return nil, unknownSample("paypal", r.Type, paypalNames())
 	}
@@ -26,23 +50,11 @@ func samplePayPal(r SampleRequest) ([]byte, error) {
 	if s.ref == "" {
 		s.ref = derive(17, "paypal ref", s.payment)
 	}
-	kind, resource := s.resource()
-	event := fields{
-		"id": r.ID, "event_version": "1.0", "create_time": s.time(), "resource_type": kind, "resource_version": "2.0",
-		"event_type": r.Type, "summary": "A sample of " + r.Type, "resource": resource,
-	}
-	if r.ID == "" {
-		event["id"] = "WH-" + derive(17, r.Type, s.payment, s.ref) + "-" + derive(17, r.Amount.Currency, r.At.String(), r.Mode)
-	}
-	return render(event, r.Set, func(path string) string { return path })
+	return s, nil
 }
 
-// paypalSample is what the objects of one payment have in common.
-type paypalSample struct {
-	SampleRequest
-	amount       fields
-	payment, ref string
-}
+// order is the checkout order of the payment.
+func (s *paypalSample) order() string { return derive(17, "paypal order", s.payment, s.Mode) }
 
 func (s *paypalSample) time() string { return s.At.Format(time.RFC3339) }
 
@@ -66,16 +78,21 @@ func (s *paypalSample) resource() (string, fields) {
 	case kind[1] == "SALE":
 		return s.sale(kind[2])
 	case kind[1] == "REFUND", kind[2] == "REFUNDED", kind[2] == "REVERSED":
-		return "refund", s.refund(kind[2])
+		return paypalRefunded, s.refund(kind[2])
 	}
-	path := "/v2/payments/captures/" + s.payment
-	name := "capture"
+	name := paypalCaptured
 	if kind[1] == "AUTHORIZATION" {
-		name, path = "authorization", "/v2/payments/authorizations/"+s.payment
+		name = paypalAuthorization
 	}
-	return name, s.refer(fields{
-		"id": s.payment, "status": kind[2], "amount": s.amount, "create_time": s.time(), "update_time": s.time(),
-		"links": []any{s.link("self", path)},
+	return name, s.payable(kind[2], name)
+}
+
+// payable is an authorisation or a capture of an order.
+func (s *paypalSample) payable(status, kind string) fields {
+	return s.refer(fields{
+		"id": s.payment, "status": status, "amount": s.amount, "create_time": s.time(), "update_time": s.time(),
+		"supplementary_data": fields{"related_ids": fields{"order_id": s.order()}},
+		"links":              []any{s.link("self", paypalPaths[kind]+s.payment), s.link("up", paypalPaths[paypalOrder]+s.order())},
 	})
 }
 

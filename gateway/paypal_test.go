@@ -122,10 +122,12 @@ func TestPayPalCheck(t *testing.T) {
 		{"Rest", func(s *gateway.Source) { s.RootPEM = root + "and more" }, "root_pem is not certificates"},
 		{"AKey", func(s *gateway.Source) { s.RootPEM = s.SigningKeys[0] }, "root_pem holds something that is no certificate"},
 		{"VerifyBy", func(s *gateway.Source) { s.VerifyBy = "hope" }, "verify_by must be"},
-		{"APIWithoutID", func(s *gateway.Source) { s.VerifyBy, s.RootPEM, s.ClientSecret = "api", "", "x" }, "client_id and client_secret are needed"},
+		{"APIWithoutID", func(s *gateway.Source) { s.VerifyBy, s.RootPEM, s.ClientID = "api", "", "" }, "client_id and client_secret are needed"},
 		{"APIWithRoot", func(s *gateway.Source) { s.VerifyBy, s.ClientID, s.ClientSecret = "api", "x", "y" }, "root_pem is not used"},
 		{"API", func(s *gateway.Source) { s.VerifyBy, s.RootPEM, s.ClientID, s.ClientSecret = "api", "", "x", "y" }, ""},
-		{"IDWithoutAPI", func(s *gateway.Source) { s.ClientID = "x" }, "client_id and client_secret are for verify_by: api"},
+		{"IDForCalls", func(s *gateway.Source) { s.ClientID, s.ClientSecret = "x", "y" }, ""},
+		{"NoApp", func(s *gateway.Source) { s.ClientID, s.ClientSecret = "", "" }, ""},
+		{"IDWithoutSecret", func(s *gateway.Source) { s.ClientID, s.ClientSecret = "x", "" }, "client_id and client_secret go together"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -106,7 +106,7 @@ func (rc *Receiver) read(gw *gateway.Gateway, src gateway.Source, d gateway.Deli
 	if err == nil {
 		c.objects, err = gw.Objects(src, d)
 	}
-	if err == nil && len(events) == 0 && gw.Fetch == nil {
+	if err == nil && len(events) == 0 && !gw.Announces() {
 		err = errors.New("a delivery without an event")
 	}
 	switch {

@@ -66,7 +66,7 @@ func Of(g *gateway.Gateway) (Page, error) {
 	if scheme, ok := signature.Lookup(g.Scheme); ok {
 		p.Spec = scheme.Spec
 	}
-	if g.Fetch != nil {
+	if g.Announces() {
 		p.Asked, p.Always = g.Fetch.Live, g.Fetch.Always
 	}
 	if k := g.Calls; k != nil {

@@ -27,7 +27,7 @@ type state struct {
 // "" if the delivery is about none.
 func (d *Delivery) answerType(g *gateway.Gateway) string {
 	switch {
-	case g.Fetch == nil:
+	case !g.Announces():
 		return ""
 	case g.Fetch.Always:
 		return cmp.Or(d.Answer, d.Type)

@@ -207,7 +207,7 @@ func (c *checker) api(path string, d *Delivery, source Source) {
 	if d.answerType(g) == "" && (d.PingOnly || d.API != nil) {
 		c.bad(path, "ping_only and api are for deliveries after which the API is asked")
 	}
-	if d.Answer != "" && (g.Fetch == nil || g.Fetch.Sample == nil) {
+	if d.Answer != "" && (!g.Announces() || g.Fetch.Sample == nil) {
 		c.bad(path+".answer", "%s is not asked", g.Name)
 	}
 	if a := d.API; a != nil {

@@ -69,7 +69,7 @@ func (p *play) request(d *Delivery, n int) (*request, error) {
 			r.url += "?" + signed.Query
 		}
 	}
-	if g.Fetch != nil { // what its API answers is in no delivery
+	if g.Announces() { // what its API answers is in no delivery
 		events, _ := g.Events(signer, gateway.Delivery{Method: http.MethodPost, Query: queryOf(r.url), Header: r.header, Body: r.body})
 		r.events = len(events)
 	}
