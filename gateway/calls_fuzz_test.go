@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func FuzzListings(f *testing.F) {
 		f.Add(uint8(i), []byte(stripeEvents(true, string(sample(f, gateway.SampleRequest{Source: s, Type: "refund.created", At: now})), `{"id":"evt_1","object":"event","type":"x"}`)))
 		f.Add(uint8(i), []byte(`{"object":"list","data":[{"id":"evt_1","type":"refund.created"}],"has_more":false}`))
 		f.Add(uint8(i), []byte(`{"events":[{"id":"WH-1"}],"results":[{"id":1}],"paging":{"total":2,"offset":0,"limit":1},"links":[{"rel":"next","href":"x"}]}`))
+		f.Add(uint8(i), []byte(fmt.Sprintf(`{"events":[%s],"links":[{"rel":"next","href":"https://x/v1/notifications/webhooks-events?a=b"}]}`,
+			sample(f, gateway.SampleRequest{Source: paypalSource(), Type: "PAYMENT.CAPTURE.COMPLETED", At: now}))))
+		f.Add(uint8(i), []byte(`{"results":[{"id":1,"date_last_updated":"2026-01-01T06:00:00.000-04:00"}],"paging":{"total":9,"limit":1,"offset":0}}`))
 		f.Add(uint8(i), []byte("null"))
 	}
 	f.Fuzz(func(t *testing.T, gw uint8, body []byte) {
@@ -118,9 +122,12 @@ func FuzzListings(f *testing.F) {
 		if page.Next != "" {
 			call, err := g.Listing.Call(source, gateway.Span{From: now.Add(-time.Hour), Until: now}, page.Next)
 			require.NoError(t, err)
-			_, err = url.Parse(call.Path)
+			next, err := url.Parse(call.Path)
 			require.NoError(t, err)
-			require.True(t, strings.HasPrefix(call.Path, "/"))
+			first, err := g.Listing.Call(source, gateway.Span{From: now.Add(-time.Hour), Until: now}, "")
+			require.NoError(t, err)
+			require.Equal(t, next.Path, strings.Split(first.Path, "?")[0], "the next page stands elsewhere")
+			require.Equal(t, first.Header, call.Header)
 		}
 	})
 }

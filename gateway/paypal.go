@@ -45,6 +45,12 @@ var PayPal = &Gateway{
 		EventID:  "`id` (`WH-…`), the same over all tries; the transmission id is another one each time.",
 		Retries:  "Up to 25 times over three days.",
 		Ordering: "None is promised.",
+		Calls: "Captures, refunds, voids and lists need `client_id` and `client_secret`; without them PayPal only calls us. " +
+			"An authorisation is known as such once an event of version 2 has told of it; what version 1 made can be refunded at most, and PayPal may not know it there. " +
+			"A refund is of one capture, the smallest that is large enough: what was refunded of which is not known, so PayPal may refuse one that another capture would have covered. " +
+			"Refunds carry the call's id in `custom_id`. Captures have room for it in `invoice_id` only, which the payer reads too: it is `{order}/paidonce-{id}` instead of the authorisation's, and PayPal itself refuses a second one of it. " +
+			"A capture is never the final one: what is left stays held until the authorisation runs out. " +
+			"A call that is in doubt is looked up in the checkout order; where no event named that, a person must look.",
 		Notes: "**The signature covers a CRC-32 of the body only**, so whoever gets hold of the `PAYPAL-*` headers of one genuine delivery can sign other bodies with them, with event ids of their own: " +
 			"deduplication does not stop that. Treat these headers as secrets, also in the logs of your proxies; Paidonce keeps no `PAYPAL-TRANSMISSION-SIG` anywhere. " +
 			"`tolerance` ends it after a while: `96h` if deliveries that PayPal repeats keep their time, which could not be confirmed. " +
@@ -52,7 +58,9 @@ var PayPal = &Gateway{
 			"Events of the webhooks simulator cannot be verified with `verify_by: api`. " +
 			"Subscribe to `PAYMENT.*` and `CUSTOMER.DISPUTE.*`. " +
 			"All payments of a subscription (`PAYMENT.SALE.*`) carry its one `custom_id`, so that renewals add up on one order, which is flagged as overpaid. " +
-			"Not confirmed: the deadline, and which object `PAYMENT.SALE.REVERSED` of version 1 carries (one that names no sale is quarantined).",
+			"Lists of events go back 30 days. An event may stand there with its object as it is by now: if that says more than the webhook did, it is flagged as `id_reused` and counts once all the same. " +
+			"Not confirmed: the deadline, which object `PAYMENT.SALE.REVERSED` of version 1 carries (one that names no sale is quarantined), " +
+			"how late an event may come into the list, whether sales of version 1 are refunded by version 2, and what PayPal answers to a key that comes with another request (taken for an alarm).",
 	},
 	Covers: Coverage{Of: "body", Fields: []string{"Paypal-Transmission-Id", "Paypal-Transmission-Time"}},
 	// PayPal names none; this is what senders usually wait.
@@ -73,6 +81,8 @@ var PayPal = &Gateway{
 	Parse:     parsePayPal,
 	Remote:    &paypalRemote,
 	Fetch:     &paypalFetch,
+	Calls:     &paypalCalls,
+	Listing:   &paypalListing,
 	Types:     func(Source) []Type { return paypalNames() },
 	Sample:    samplePayPal,
 	Example: func(seed string) Source {

@@ -38,12 +38,16 @@ func (e *paypalEvent) first(fields ...string) value {
 	return value{}
 }
 
-// about sets what the event is about, and takes its reference. What we gave a refund as custom_id is none.
+// about sets what the event is about, and takes its reference. Where our mark stands in the place of the merchant's custom_id,
+// invoice_id may be another name than the order's.
 func (e *paypalEvent) about(strength order.Strength, payment ...string) {
 	e.Payment, e.Strength = payment, strength
-	e.Reference, _ = e.first("custom_id", "custom").text()
-	if e.Reference == "" || strings.HasPrefix(e.Reference, paypalOurs) {
-		e.Reference, _ = e.first("invoice_id", "invoice_number").text()
+	for _, fields := range [][]string{{"custom_id", "custom"}, {"invoice_id", "invoice_number"}} {
+		text, _ := e.first(fields...).text()
+		var marked string
+		if e.Reference, marked = paypalUnmark(text); e.Reference != "" || marked != "" {
+			return
+		}
 	}
 }
 

@@ -143,6 +143,3 @@ func paypalOrderOf(ids []string) string {
 	}
 	return found
 }
-
-// paypalOurs begins the custom_id of the refunds that we make; the movement's id follows.
-const paypalOurs = "paidonce-"

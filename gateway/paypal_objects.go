@@ -59,14 +59,20 @@ func paypalAbout(s Source, ids []string) []Object {
 }
 
 func paypalAsk(s Source, o Object) (Call, error) {
-	path := paypalPaths[o.Kind]
-	if path == "" || !paypalID.MatchString(o.ID) {
+	if paypalPaths[o.Kind] == "" || !paypalID.MatchString(o.ID) {
 		return Call{}, errNoObject(o)
 	}
 	if err := paypalReady(s); err != nil {
 		return Call{}, err
 	}
-	return Call{Path: path + escaped(o), Header: http.Header{"Accept": {"application/json"}}, Grant: paypalGrant(s)}, nil
+	c := paypalGet(o)
+	c.Grant = paypalGrant(s)
+	return c, nil
+}
+
+// paypalGet is the call about an object, without credentials.
+func paypalGet(o Object) Call {
+	return Call{Path: paypalPaths[o.Kind] + escaped(o), Header: http.Header{"Accept": {"application/json"}}}
 }
 
 func parsePayPalObject(s Source, o Object, a Answer) ([]order.Event, error) {
@@ -104,7 +110,13 @@ func paypalFind(s Source, o Object, body []byte) (found []*paypalResource, whole
 	whole = &draft{order.Event{Type: unreadableType}}
 	switch o.Kind {
 	case paypalOrder:
-		return paypalInOrder(s, o.ID, doc, whole), whole, nil
+		found = paypalInOrder(s, o.ID, doc, whole)
+		for i, r := range found {
+			if paypalOf(found[:i], r.kind, r.id()) != nil {
+				whole.fail("a %s stands in the order twice", r.kind)
+			}
+		}
+		return found, whole, nil
 	case paypalAuthorization, paypalCaptured:
 		return []*paypalResource{paypalNow(s, o.Kind, doc, "", "")}, whole, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/order"
@@ -24,6 +25,16 @@ var _ = conforms("paypal", conformance{
 	badAmounts:  decimals,
 	noMode:      true, // webhook_id tells, which is signed
 	alone:       []string{"PAYMENT.AUTHORIZATION.CREATED", "PAYMENT.AUTHORIZATION.VOIDED"},
+	object: func(body []byte) gateway.Object {
+		o := gateway.Object{Kind: "capture", ID: gjson.GetBytes(body, "id").String()}
+		switch {
+		case gjson.GetBytes(body, "purchase_units").Exists():
+			o.Kind = "order"
+		case gjson.GetBytes(body, "expiration_time").Exists():
+			o.Kind = "authorization"
+		}
+		return o
+	},
 })
 
 // paypalCertificate is what the network would have found.
