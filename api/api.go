@@ -71,6 +71,9 @@ type Options struct {
 	// MaxBody is the largest accepted body in bytes. Default 1 MiB.
 	MaxBody int64
 
+	// BodyTimeout is how long a body may take to arrive. Default 10 s.
+	BodyTimeout time.Duration
+
 	// Timeout is how long a request may take once its body was read. Default 10 s.
 	Timeout time.Duration
 
@@ -114,6 +117,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = 10 * time.Second
+	}
 	if o.MaxBody == 0 {
 		o.MaxBody = 1 << 20
 	}
@@ -193,7 +199,7 @@ func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, 
 		return nil, errors.New("api: nil Store or KeysFunc")
 	}
 	for name, v := range map[string]int64{
-		"MaxBody": opts.MaxBody, "Timeout": int64(opts.Timeout), "RetryAfter": int64(opts.RetryAfter),
+		"MaxBody": opts.MaxBody, "BodyTimeout": int64(opts.BodyTimeout), "Timeout": int64(opts.Timeout), "RetryAfter": int64(opts.RetryAfter),
 		"Rate": int64(opts.Rate), "Burst": int64(opts.Burst),
 	} {
 		if v < 0 {

@@ -22,12 +22,13 @@ type check struct {
 	of     *schemas
 	query  map[string]*huma.Param
 	header []*huma.Param
-	body   *huma.Schema // nil: the body is not looked at
+	body   *huma.Schema // nil: there is none
+	safe   bool         // a method that means nothing by a body (RFC 9110, 9.3.1): it is not looked at
 }
 
 // checkOf prepares the check of an operation, or says what of its document nobody would check.
 func (a *API) checkOf(op *huma.Operation) (*check, error) {
-	ck := &check{of: a.schemas, query: map[string]*huma.Param{}}
+	ck := &check{of: a.schemas, query: map[string]*huma.Param{}, safe: op.Method == http.MethodGet}
 	for _, p := range op.Parameters {
 		if err := a.schemas.learn(op.OperationID+" "+p.Name, p.Schema); err != nil {
 			return nil, err
@@ -62,11 +63,14 @@ func (ck *check) request(r *http.Request, c *call) error {
 		p.Errors = f.list
 		return p
 	}
-	if ck.body == nil {
+	if ck.body == nil && (ck.safe || r.ContentLength == 0) {
 		return nil
 	}
 	if err := readBody(r, c); err != nil {
 		return err
+	}
+	if ck.body == nil {
+		return noBody(c.body)
 	}
 	v, bad := parse(c.body)
 	if bad != nil {
@@ -76,6 +80,27 @@ func (ck *check) request(r *http.Request, c *call) error {
 		return invalid(f.list)
 	}
 	return nil
+}
+
+// noBody refuses what is said where nothing is asked: it would be taken for done. {} and {"data":{}} say nothing, and some clients
+// cannot help sending them.
+func noBody(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	v, bad := parse(body)
+	if bad != nil {
+		return bad
+	}
+	if m, ok := v.(map[string]any); ok {
+		if inner, ok := m["data"].(map[string]any); ok && len(m) == 1 {
+			m = inner
+		}
+		if len(m) == 0 {
+			return nil
+		}
+	}
+	return invalid([]FieldError{{Pointer: "", Code: "no_body", Detail: "this endpoint takes no body"}})
 }
 
 // joined is a header that stands there several times as one (RFC 9110, 5.3).

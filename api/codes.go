@@ -60,7 +60,7 @@ const (
 
 // The codes of the Idempotency-Key header, which package idempotency answers.
 var keyCodes = []Code{
-	idempotency.CodeKeyMissing, idempotency.CodeKeyInvalid, idempotency.CodeBodyInvalid, idempotency.CodeKeyInProgress,
+	idempotency.CodeKeyMissing, idempotency.CodeKeyInvalid, idempotency.CodeBodyInvalid, idempotency.CodeBodyTooSlow, idempotency.CodeKeyInProgress,
 	idempotency.CodeResultUnavailable, idempotency.CodeBodyTooLarge, idempotency.CodeKeyReused, idempotency.CodeFailed,
 	idempotency.CodeUnavailable, idempotency.CodeDeadline, idempotency.CodeOutcomeUnknown,
 }
@@ -113,6 +113,7 @@ var meanings = map[Code]meaning{
 	idempotency.CodeKeyMissing:        {http.StatusBadRequest, "The account requires an Idempotency-Key here, and there is none."},
 	idempotency.CodeKeyInvalid:        {http.StatusBadRequest, "The Idempotency-Key is none."},
 	idempotency.CodeBodyInvalid:       {http.StatusBadRequest, "The body cannot be compared with another, so that no key can stand for it; errors says where."},
+	idempotency.CodeBodyTooSlow:       {http.StatusRequestTimeout, "The body did not arrive in time, and nothing was recorded; send it again, with the same key."},
 	idempotency.CodeKeyInProgress:     {http.StatusConflict, "A request with this key is being executed; send it again after Retry-After, with the same key."},
 	idempotency.CodeResultUnavailable: {http.StatusConflict, "The request was done, and its answer was not kept; resource says what it made."},
 	idempotency.CodeBodyTooLarge:      {http.StatusRequestEntityTooLarge, "With an Idempotency-Key, a body is at most so large."},

@@ -127,7 +127,7 @@ func (a *API) document(op *huma.Operation, e *endpoint) {
 	for status, codes := range common {
 		r := a.problemResponse(status, codes)
 		if len(own[status]) == 0 {
-			r = a.shared(problemName(status, op.RequestBody != nil, e.Idempotency.protected), r)
+			r = a.shared(problemName(status, op.Method != http.MethodGet, e.Idempotency.protected), r)
 		}
 		op.Responses[strconv.Itoa(status)] = r
 	}
@@ -179,7 +179,7 @@ var (
 // codesOf are all errors that an operation can have.
 func codesOf(op *huma.Operation, e *endpoint) []Code {
 	codes := slices.Clone(anyCodes)
-	if op.RequestBody != nil {
+	if op.Method != http.MethodGet {
 		codes = append(codes, bodyCodes...)
 	}
 	if e.Idempotency.protected {

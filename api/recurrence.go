@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -107,11 +106,7 @@ func shownRecurrence(status int, r store.Recurrence) (*recurrenceOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &recurrenceOut{Status: status, Body: dataOf[recurrenceDoc]{doc}}
-	if status == http.StatusCreated {
-		out.Location = recurrencePath(r.ID)
-	}
-	return out, nil
+	return &recurrenceOut{Status: status, Body: dataOf[recurrenceDoc]{doc}}, nil
 }
 
 const resourceRecurrence = "recurrence"

@@ -152,7 +152,9 @@ func (a *API) createRecurrence(ctx context.Context, c *call, in *createRecurrenc
 			return err
 		}
 		idempotency.SetResource(ctx, resourceRecurrence, r.ID)
-		out, err = shownRecurrence(status, r)
+		if out, err = shownRecurrence(status, r); err == nil {
+			out.Location = recurrencePath(r.ID)
+		}
 		return err
 	})
 	return out, err

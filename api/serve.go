@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -55,6 +56,7 @@ func (a *API) observe(route string) func(http.Handler) http.Handler {
 			c := &call{route: route, began: a.opts.Now()}
 			r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 			r.Body = http.MaxBytesReader(w, r.Body, a.opts.MaxBody)
+			defer limitTime(w, r, a.opts.BodyTimeout)()
 			h := w.Header()
 			h.Set("Cache-Control", "no-store")
 			h.Set("X-Content-Type-Options", "nosniff")
@@ -65,6 +67,31 @@ func (a *API) observe(route string) func(http.Handler) http.Handler {
 			a.report(r, sw, c)
 		})
 	}
+}
+
+// limitTime has reads of the body fail that come later than after d. What it returns ends that.
+func limitTime(w http.ResponseWriter, r *http.Request, d time.Duration) (stop func()) {
+	if r.ContentLength == 0 {
+		return func() {} // the connection is being read already, to see whether the caller hangs up
+	}
+	// A deadline in the past ends the read that is waiting; setting it from a timer needs no clock.
+	slow := time.AfterFunc(d, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) })
+	r.Body = timedBody{r.Body, slow}
+	return func() { slow.Stop() }
+}
+
+// timedBody stops its timer where the body ends: what comes afterwards is no matter of the caller's.
+type timedBody struct {
+	io.ReadCloser
+	slow *time.Timer
+}
+
+func (b timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.slow.Stop()
+	}
+	return n, err
 }
 
 // report counts and logs a request that was answered.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -37,8 +38,12 @@ func (c *call) readBody() *problem {
 		switch {
 		case errors.As(err, &outer), limit > 0 && int64(len(body)) > limit:
 			return tooLarge()
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			p := newProblem(http.StatusRequestTimeout, CodeBodyTooSlow, "the body did not arrive in time; nothing was recorded: send it again with the same key")
+			p.close = c.r.ProtoMajor == 1
+			return p
 		case err != nil:
-			p := newProblem(http.StatusBadRequest, CodeBodyInvalid, "the body did not arrive whole")
+			p := newProblem(http.StatusBadRequest, CodeBodyInvalid, "the body did not arrive whole; nothing was recorded")
 			p.close = c.r.ProtoMajor == 1
 			return p
 		}

@@ -250,7 +250,12 @@ func (c *call) unavailable(what string, err error) {
 
 // reused answers a call whose key stands for another request.
 func (c *call) reused(r row) {
-	p := newProblem(http.StatusUnprocessableEntity, CodeKeyReused, "the key was used for another request: correct the call, or use a new key for it")
+	p := newProblem(http.StatusUnprocessableEntity, CodeKeyReused, "the key stands for another request, which may have been done: only a request that is meant as another one takes a new key")
+	if r.elsewhere {
+		p.Detail = "the key stands for a request to another method or path, which may have been done: only a request that is meant as another one takes a new key"
+		c.refuse(p) // two bodies of two operations have no places in common
+		return
+	}
 	p.DiffersAt = c.differences(r.digests)
 	for _, at := range p.DiffersAt {
 		p.Errors = append(p.Errors, fieldError{Pointer: at, Code: "differs", Detail: "is not what the key was first used with"})

@@ -31,13 +31,14 @@ type hold struct {
 // row is what the table knows of a key, as far as the present call must know.
 type row struct {
 	hold
-	status   string
-	expired  bool
-	same     bool // method, target and hash are this call's
-	bound    bool
-	lockLeft time.Duration // not positive: the owner may be dead
-	digests  []byte        // of another body only
-	stored   stored        // of the same request only
+	status    string
+	expired   bool
+	same      bool // method, target and hash are this call's
+	elsewhere bool // method or target is another
+	bound     bool
+	lockLeft  time.Duration // not positive: the owner may be dead
+	digests   []byte        // of another body only
+	stored    stored        // of the same request only
 }
 
 // stored is an answer that was kept.
@@ -66,18 +67,19 @@ WITH claimed AS (
   ON CONFLICT (account_id, scope_kind, user_id, idempotency_key) DO NOTHING
   RETURNING id, fence, epoch, status, ` + sqlDurable + ` AS durable
 )
-SELECT true AS won, id, fence, epoch, status::text, false AS expired, true AS same, true AS bound, NULL::interval AS lock_left,
+SELECT true AS won, id, fence, epoch, status::text, false AS expired, true AS same, false AS elsewhere, true AS bound, NULL::interval AS lock_left,
   NULL::bytea AS digests, NULL::int AS code, NULL::text AS headers, NULL::bytea AS raw, false AS sealed, NULL::text AS resource_type,
   NULL::uuid AS resource_id
 FROM claimed
 WHERE durable <> 'off'
 UNION ALL
-SELECT false, k.id, k.fence, k.epoch, k.status::text, k.expires_at <= clock_timestamp(), s.same, k.hash_bound,
+SELECT false, k.id, k.fence, k.epoch, k.status::text, k.expires_at <= clock_timestamp(), s.same, NOT h.here, k.hash_bound,
   k.locked_at + k.lock_timeout - clock_timestamp(), CASE WHEN NOT s.same THEN k.request_digests END, k.response_code,
   CASE WHEN s.same THEN k.response_headers::text END, CASE WHEN s.same THEN k.response_raw END, k.sealed, k.resource_type::text,
   k.resource_id
 FROM idempotency_keys k,
-  LATERAL (SELECT k.request_method = $6::text AND k.request_path = $7::text AND k.request_hash = $8::text AS same) s
+  LATERAL (SELECT k.request_method = $6::text AND k.request_path = $7::text AS here) h,
+  LATERAL (SELECT h.here AND k.request_hash = $8::text AS same) s
 WHERE k.account_id = $2::text AND k.scope_kind = $3::text AND k.user_id = $4::uuid AND k.idempotency_key = $5::text
   AND NOT EXISTS (SELECT FROM claimed)`
 
@@ -90,7 +92,7 @@ func claim(ctx context.Context, conn *pgx.Conn, id uuid.UUID, q *request) (r row
 	var rid, resource pgtype.UUID
 	err = conn.QueryRow(ctx, sqlClaim, pgUUID(id), q.scope.Account, q.scope.Kind, pgUUID(q.scope.ID), q.key, q.method, q.target, q.hash,
 		q.digests, q.policy.Name, interval(q.policy.LockTimeout), interval(q.policy.TTL)).
-		Scan(&won, &rid, &r.fence, &r.epoch, &status, &r.expired, &r.same, &r.bound, &lockLeft, &r.digests,
+		Scan(&won, &rid, &r.fence, &r.epoch, &status, &r.expired, &r.same, &r.elsewhere, &r.bound, &lockLeft, &r.digests,
 			&code, &headers, &r.stored.raw, &r.stored.sealed, &resourceType, &resource)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return row{}, false, errRace

@@ -24,6 +24,7 @@ const (
 	keyMissing      = "key_missing"
 	keyInvalid      = "key_invalid"
 	bodyInvalid     = "body_invalid"
+	bodyTooSlow     = "body_too_slow"
 	bodyTooLarge    = "body_too_large"
 	forbidden       = "forbidden"
 	storeAway       = "unavailable"
@@ -31,7 +32,7 @@ const (
 
 // refusals are the decisions behind the problems that end a call at once.
 var refusals = map[string]string{
-	CodeKeyMissing: keyMissing, CodeKeyInvalid: keyInvalid, CodeBodyInvalid: bodyInvalid, CodeBodyTooLarge: bodyTooLarge,
+	CodeKeyMissing: keyMissing, CodeKeyInvalid: keyInvalid, CodeBodyInvalid: bodyInvalid, CodeBodyTooSlow: bodyTooSlow, CodeBodyTooLarge: bodyTooLarge,
 	CodeKeyReused: mismatched, CodeReplayForbidden: forbidden, CodeUnavailable: storeAway,
 }
 

@@ -15,6 +15,7 @@ const (
 	CodeKeyMissing        = "idempotency_key_missing"        // 400: the route requires a key
 	CodeKeyInvalid        = "idempotency_key_invalid"        // 400: the header is there, and no key
 	CodeBodyInvalid       = "idempotency_body_invalid"       // 400: the body cannot be compared with another; nothing was recorded
+	CodeBodyTooSlow       = "idempotency_body_too_slow"      // 408: the body did not arrive in time; nothing was recorded
 	CodeUnauthenticated   = "unauthenticated"                // 401: Options.Scope knows nobody
 	CodeReplayForbidden   = "idempotency_replay_forbidden"   // 403: Options.Authorize refused the stored answer
 	CodeKeyInProgress     = "idempotency_key_in_progress"    // 409: a call with this key is being executed; same key, later
@@ -32,6 +33,7 @@ var titles = map[string]string{
 	CodeKeyMissing:        "Idempotency-Key is missing",
 	CodeKeyInvalid:        "Idempotency-Key is malformed",
 	CodeBodyInvalid:       "The body cannot be read unambiguously",
+	CodeBodyTooSlow:       "The body did not arrive in time",
 	CodeUnauthenticated:   "Not authenticated",
 	CodeReplayForbidden:   "The stored answer is not for this caller any more",
 	CodeKeyInProgress:     "A request is outstanding for this Idempotency-Key",

@@ -69,7 +69,7 @@ async function send({ key, path, body }) {
 }
 
 async function checkout() {
-  if (!payment || !apiKey || !/^[\w.-]+$/.test(cart)) {
+  if (!payment || !apiKey || !/^[\w.-]+$/.test(cart) || !/^\d{1,15}$/.test(amount)) {
     throw new Failure(2, "usage: PAIDONCE_API_KEY=… checkout.mjs CART AMOUNT CURRENCY GATEWAY PAYMENT");
   }
   const order = await send(intent("order", "/v1/orders", { amount: Number(amount), currency, metadata: { external_ref: cart } }));

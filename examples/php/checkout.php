@@ -101,7 +101,7 @@ function checkout(string $cart, int $amount, string $currency, string $gateway, 
     echo "order {$paid['id']} {$paid['state']}\n";
 }
 
-if ($argc !== 6 || !getenv('PAIDONCE_API_KEY') || !preg_match('/^[\w.-]+$/D', $argv[1])) {
+if ($argc !== 6 || !getenv('PAIDONCE_API_KEY') || !preg_match('/^[\w.-]+$/D', $argv[1]) || !preg_match('/^\d{1,15}$/D', $argv[2])) {
     fwrite(STDERR, "usage: PAIDONCE_API_KEY=… checkout.php CART AMOUNT CURRENCY GATEWAY PAYMENT\n");
     exit(2);
 }

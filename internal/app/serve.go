@@ -46,7 +46,7 @@ func (p *program) addServe(ctx context.Context, st *store.Store) error {
 	}
 	v1, err := api.New(st, p.live.keys, api.Options{
 		Idempotency: once, Keys: keys, Policy: p.live.policy, Sources: p.live.accountSources, TimeZone: p.live.timeZone,
-		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, Replay: p.replay(st),
+		Rate: p.cfg.Limits.APIRate, Burst: p.cfg.Limits.APIBurst, BodyTimeout: p.cfg.Limits.BodyTimeout, Replay: p.replay(st),
 		Now: p.edges.Now, Logger: p.log, Registerer: p.registry,
 	})
 	if err != nil {
