@@ -90,6 +90,21 @@ func TestListsReadByIndex(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+	transactions := func(f store.TransactionFilter) func(*testing.T) {
+		return func(t *testing.T) {
+			f.Account, f.Limit = "a", 50
+			found, next, err := s.ListTransactions(t.Context(), f)
+			require.NoError(t, err)
+			require.NotEmpty(t, found)
+			if f.Ref != "" || f.OrderRef != "" {
+				return
+			}
+			require.Len(t, found, 50)
+			f.Before = next
+			_, _, err = s.ListTransactions(t.Context(), f)
+			require.NoError(t, err)
+		}
+	}
 	busy := firstOrder(t, pool)
 	for name, tt := range map[string]struct {
 		do   func(*testing.T)
@@ -118,6 +133,13 @@ func TestListsReadByIndex(t *testing.T) {
 		"IncomesOfAnOrder":   {incomes(store.IncomeFilter{Order: busy}), 120},
 		"IncomesRef":         {incomes(store.IncomeFilter{Ref: "inc_10000"}), 2},
 		"IncomesUntil":       {incomes(store.IncomeFilter{CreatedUntil: middle}), 120 + 3600},
+		"Transactions":       {transactions(store.TransactionFilter{}), 120}, // each with its order
+		"TransactionsDone":   {transactions(store.TransactionFilter{Status: store.TransactionSucceeded}), 120},
+		"TransactionsFailed": {transactions(store.TransactionFilter{Status: store.TransactionFailed}), 120},
+		"TransactionsOf":     {transactions(store.TransactionFilter{Order: busy}), 120},
+		"TransactionsOfRef":  {transactions(store.TransactionFilter{OrderRef: "ord_10002"}), 10},
+		"TransactionsRef":    {transactions(store.TransactionFilter{Ref: "tr_10000"}), 2},
+		"TransactionsUntil":  {transactions(store.TransactionFilter{CreatedUntil: middle}), 120 + 3600},
 		"EventsByID": {func(t *testing.T) {
 			found, err := s.EventsByID(t.Context(), "a", "evt_10000")
 			require.NoError(t, err)
@@ -173,6 +195,14 @@ func fillLists(t *testing.T, pool *pgxpool.Pool) {
 		SELECT account_id, id, 'inc_' || n, CASE WHEN n % 100 = 0 THEN (SELECT id FROM orders WHERE external_ref = 'ord_2') END, 'cash', n, 'EUR',
 			CASE WHEN n % 100 = 50 THEN 'voided' ELSE 'received' END, CASE WHEN n % 100 = 50 THEN created_at END, created_at
 		FROM orders, LATERAL (SELECT substr(external_ref, 5)::int AS n) x`)
+	require.NoError(t, err)
+	// The same of transactions, of which every hundredth has failed.
+	_, err = pool.Exec(t.Context(), `
+		INSERT INTO transactions (account_id, id, external_ref, order_id, payment_id, party, source_id, gateway, kind, amount, currency, status, movement,
+			method, path, header, body, key, next_at, settled_at, created_at)
+		SELECT o.account_id, o.id, 'tr_' || n, CASE WHEN n % 100 = 0 THEN (SELECT id FROM orders WHERE external_ref = 'ord_2') ELSE o.id END, p.id, p.id::text,
+			's', 'stripe', 'refund', n, 'EUR', CASE WHEN n % 100 = 50 THEN 'failed' ELSE 'succeeded' END, '{}', 'POST', '/', '{}', '', '', NULL, o.created_at, o.created_at
+		FROM orders o JOIN payments p ON p.account_id = o.account_id AND p.order_id = o.id, LATERAL (SELECT substr(o.external_ref, 5)::int AS n) x`)
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), `ANALYZE`)
 	require.NoError(t, err)

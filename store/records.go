@@ -150,6 +150,8 @@ type Timeline struct {
 	Events   []StoredEvent `json:"events"` // in the order in which they were received
 	Versions []Version     `json:"versions"`
 	Now      time.Time     `json:"now"` // the database's clock
+
+	Transactions []Transaction `json:"transactions,omitempty"` // our calls that move its money, in the order in which they were asked for
 }
 
 // FindOrders returns the orders that name stands for: an order's id, or the merchant's reference. account "" looks in
@@ -232,6 +234,9 @@ func (s *Store) Timeline(ctx context.Context, account string, id uuid.UUID) (Tim
 			return err
 		}
 		if t.Events, err = orderEvents(ctx, tx, &t); err != nil {
+			return err
+		}
+		if t.Transactions, err = orderTransactions(ctx, tx, account, id); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, sqlClock).Scan(&t.Now)

@@ -56,34 +56,35 @@ type Request struct {
 
 // Transaction is one call that moves money.
 type Transaction struct {
-	Account  string
-	ID       uuid.UUID
-	Ref      string // the merchant's external_ref
-	Order    uuid.UUID
-	OrderRef string
-	Payment  uuid.UUID // our id of it, as it was called when the row was entered
-	Source   string
-	Gateway  string
-	Kind     order.MovementKind
-	Amount   order.Amount
-	Reason   string
-	Metadata json.RawMessage
-	Status   TransactionStatus
-	Movement order.Movement
+	Account  string             `json:"account"`
+	ID       uuid.UUID          `json:"id"`
+	Ref      string             `json:"external_ref,omitempty"` // the merchant's
+	Order    uuid.UUID          `json:"order"`
+	OrderRef string             `json:"order_ref"`
+	Payment  uuid.UUID          `json:"payment"` // our id of it, as it was called when the row was entered
+	Source   string             `json:"source"`
+	Gateway  string             `json:"gateway"`
+	Kind     order.MovementKind `json:"kind"`
+	Amount   order.Amount       `json:"amount"`
+	Reason   string             `json:"reason,omitempty"`
+	Metadata json.RawMessage    `json:"metadata,omitempty"`
+	Status   TransactionStatus  `json:"status"`
+	Movement order.Movement     `json:"movement"`
 
-	Epoch    int
-	Key      string
-	Attempts int // in this epoch
-	Lookups  int
+	Epoch    int    `json:"epoch"`
+	Key      string `json:"key"`
+	Attempts int    `json:"attempts"` // in this epoch
+	Lookups  int    `json:"lookups"`
 
-	GatewayRef string // the gateway's id of what it made; empty: not known
-	Code       string // why it stands so, in a code word; empty: nothing went wrong
-	Detail     string // in a sentence
+	GatewayRef string `json:"gateway_ref,omitempty"` // the gateway's id of what it made; empty: not known
+	Code       string `json:"code,omitempty"`        // why it stands so, in a code word; empty: nothing went wrong
+	Detail     string `json:"detail,omitempty"`      // in a sentence
 
-	SentAt    *time.Time // for the first time in this epoch
-	NextAt    *time.Time // when it is called or looked up; nil: it waits for another one of the payment, for a webhook, or a person
-	SettledAt *time.Time
-	CreatedAt time.Time
+	SentAt       *time.Time `json:"sent_at,omitempty"`       // for the first time in this epoch
+	ClaimedUntil *time.Time `json:"claimed_until,omitempty"` // it is being called, or looked up, right now
+	NextAt       *time.Time `json:"next_at,omitempty"`       // when it is called or looked up; nil: it waits for another one of the payment, for a webhook, or a person
+	SettledAt    *time.Time `json:"settled_at,omitempty"`
+	CreatedAt    time.Time  `json:"created_at"`
 }
 
 // TransactionKey is the key that the calls of one epoch of a transaction go with: a function of both and of nothing else, so that
@@ -96,7 +97,7 @@ func TransactionKey(id uuid.UUID, epoch int) string {
 // transactionRecord are the columns of a Transaction; t is the row and o its order.
 const transactionRecord = `t.account_id, t.id, coalesce(t.external_ref, ''), t.order_id, o.external_ref, t.payment_id, t.source_id, t.gateway, t.kind,
 	t.amount, t.currency, coalesce(t.reason, ''), t.metadata, t.status, t.movement, t.epoch, t.key, t.attempts, t.lookups,
-	coalesce(t.gateway_ref, ''), coalesce(t.code, ''), coalesce(t.detail, ''), t.sent_at, t.next_at, t.settled_at, t.created_at`
+	coalesce(t.gateway_ref, ''), coalesce(t.code, ''), coalesce(t.detail, ''), t.sent_at, t.claimed_until, t.next_at, t.settled_at, t.created_at`
 
 const sqlTransactions = `SELECT ` + transactionRecord + ` FROM transactions t JOIN orders o ON o.account_id = t.account_id AND o.id = t.order_id`
 
@@ -109,7 +110,7 @@ func (t *Transaction) dest() []any {
 	return []any{
 		&t.Account, &t.ID, &t.Ref, &t.Order, &t.OrderRef, &t.Payment, &t.Source, &t.Gateway, &t.Kind,
 		&t.Amount.Minor, &t.Amount.Currency, &t.Reason, &t.Metadata, &t.Status, &t.Movement, &t.Epoch, &t.Key, &t.Attempts, &t.Lookups,
-		&t.GatewayRef, &t.Code, &t.Detail, &t.SentAt, &t.NextAt, &t.SettledAt, &t.CreatedAt,
+		&t.GatewayRef, &t.Code, &t.Detail, &t.SentAt, &t.ClaimedUntil, &t.NextAt, &t.SettledAt, &t.CreatedAt,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,20 +27,27 @@ type NewTransaction struct {
 	Ref string
 
 	// Payment is the gateway's id of the payment, by any of the names that it is known under; empty: the order's only one that can
-	// be moved so. Realms are the name spaces in which it is looked for, and in which a payment must be to be moved at all.
+	// be moved so. Realms are the name spaces whose payments somebody can call the gateway about: only those are moved.
 	Payment string
 	Realms  []string
 
-	// Amount is what moves, in minor units; 0: all that can. Of a void always all. Currency is the order's if empty.
+	// Amount is what moves, in minor units; 0: all that can. Of a void always all. Currency is the order's if empty; of an order
+	// that has none yet, the payment's.
 	Amount   int64
 	Currency string
 
 	Reason   string // for the gateway's records
 	Metadata json.RawMessage
 
-	// Prepare makes the call of a movement of a payment in a name space. It is asked under the order's lock, so it must be quick,
-	// and is pure. Its error is returned as it is.
-	Prepare func(realm string, m order.Movement) (Prepared, error)
+	// Prepare makes the call of a movement. It is asked under the order's lock, so it must be quick, and is pure. Its error is
+	// returned as it is.
+	Prepare func(from Origin, m order.Movement) (Prepared, error)
+}
+
+// Origin says where a payment comes from.
+type Origin struct {
+	Realm  string // the name space of its ids; empty: nothing has told of it but what counts for nothing
+	Source string // the source whose event told of it first; empty: only our own API has
 }
 
 // Prepared is the call of a movement, and who it goes to.
@@ -64,6 +72,7 @@ const (
 	MoveNothing          MoveRefusalCode = "nothing_to_move"   // Why says why
 	MovePaymentAmbiguous MoveRefusalCode = "payment_ambiguous" // several payments of the order can be moved so: one must be named
 	MoveExceeds          MoveRefusalCode = "amount_exceeds"    // more than Left
+	MoveNotCallable      MoveRefusalCode = "not_callable"      // it is there, and nobody can call the gateway about it: its name space is none of those asked for
 )
 
 // MoveRefusal says that money is not moved. Nothing was written.
@@ -71,8 +80,10 @@ type MoveRefusal struct {
 	Code  MoveRefusalCode
 	Why   order.NotMovable // of MoveNothing; empty: all of it is being moved already
 	Left  order.Amount     // of MoveExceeds: what can move at most
-	Under int64            // of MoveExceeds and MoveNothing: what calls that are not settled are moving, in minor units
+	Under int64            // of MoveExceeds and MoveNothing: what calls that are not settled are moving of it, in minor units
 	Names []string         // of MovePaymentAmbiguous: the payments, each by its first name
+
+	Origins []Origin // of MoveNotCallable: where the money is, each once
 }
 
 func (r *MoveRefusal) Error() string { return fmt.Sprintf("money is not moved: %s %s", r.Code, r.Why) }
@@ -118,12 +129,23 @@ func (n *NewTransaction) repeated(old Transaction) EnteredTransaction {
 	return EnteredTransaction{Transaction: old, Differs: differs}
 }
 
-// sqlClaimable are the payments of an order under its lock, each with the name space that it is of, among those asked for.
-const sqlClaimable = `
-	SELECT p.id, p.ledger, (
-		SELECT min(i.realm) FROM payment_ids i
-		WHERE i.account_id = p.account_id AND i.realm = ANY($3) AND i.id IN (SELECT jsonb_array_elements_text(p.ledger -> 'ids'))) AS realm
-	FROM payments p WHERE p.account_id = $1 AND p.order_id = $2 ORDER BY p.id`
+// sqlMovable are the payments of an order under its lock, each with where it comes from. One id may stand for two payments in two
+// name spaces, so what counts is where the names of the payment itself are entered.
+const sqlMovable = `
+	WITH RECURSIVE r(root, id) AS (
+		SELECT p.id, p.id FROM payments p WHERE p.account_id = $1 AND p.order_id = $2
+		UNION
+		SELECT r.root, p.id FROM r JOIN payments p ON p.account_id = $1 AND p.merged_into = r.id)
+	SELECT p.id, p.ledger, coalesce(o.realm, ''), coalesce(nullif(o.source_id, '` + APISource + `'), '')
+	FROM payments p
+	LEFT JOIN LATERAL (
+		SELECT e.realm, e.source_id
+		FROM processed_events e
+		JOIN payment_ids i ON i.account_id = e.account_id AND i.realm = e.realm AND i.id = e.payment
+		WHERE e.account_id = p.account_id AND e.payment = ANY(ARRAY(SELECT jsonb_array_elements_text(p.ledger -> 'ids')))
+			AND i.payment_id IN (SELECT r.id FROM r WHERE r.root = p.id)
+		ORDER BY e.source_id = '` + APISource + `', e.received_at, e.source_id, e.event_id LIMIT 1) o ON true
+	WHERE p.account_id = $1 AND p.order_id = $2 ORDER BY p.id`
 
 // sqlMoving is what was asked for and is not settled, of payments and of what was merged into them.
 const sqlMoving = `
@@ -136,25 +158,27 @@ const sqlMoving = `
 
 // movable is a payment that a movement may be about.
 type movable struct {
-	id     uuid.UUID
-	realm  string
-	ledger *order.Ledger
-	moving map[order.MovementKind]int64 // in the currency of the movement
-	busy   bool                         // another one has the first turn
-	left   int64
-	why    order.NotMovable
+	id       uuid.UUID
+	from     Origin
+	ledger   *order.Ledger
+	currency string
+	moving   map[order.MovementKind]int64 // in that currency
+	busy     bool                         // another one has the first turn
+	left     int64
+	why      order.NotMovable
 }
 
-func (m *movable) under() (sum int64) {
-	for _, n := range m.moving {
-		sum += n
+// under is what calls that are not settled are moving of what a movement of that kind would move.
+func (m *movable) under(kind order.MovementKind) int64 {
+	if kind == order.MovementRefund {
+		return m.moving[kind]
 	}
-	return sum
+	return m.moving[order.MovementCapture] + m.moving[order.MovementVoid]
 }
 
 // measure finds out how much can still move.
-func (m *movable) measure(kind order.MovementKind, currency string) error {
-	left, err := m.ledger.Movable(kind, currency)
+func (m *movable) measure(kind order.MovementKind) error {
+	left, err := m.ledger.Movable(kind, m.currency)
 	var no *order.NotMovableError
 	if errors.As(err, &no) {
 		m.why = no.Why
@@ -184,7 +208,7 @@ func (s *Store) enterTransaction(ctx context.Context, tx pgx.Tx, n *NewTransacti
 	if err != nil {
 		return t, err
 	}
-	p, err := n.choose(all, currency)
+	p, err := n.choose(all)
 	if err != nil {
 		return t, err
 	}
@@ -193,13 +217,13 @@ func (s *Store) enterTransaction(ctx context.Context, tx pgx.Tx, n *NewTransacti
 		amount = p.left
 	}
 	t = Transaction{
-		Account: n.Account, ID: newID(), Ref: n.Ref, Order: n.Order, OrderRef: ref, Payment: p.id, Kind: n.Kind, Amount: order.Amount{Minor: amount, Currency: currency},
+		Account: n.Account, ID: newID(), Ref: n.Ref, Order: n.Order, OrderRef: ref, Payment: p.id, Kind: n.Kind, Amount: order.Amount{Minor: amount, Currency: p.currency},
 		Reason: n.Reason, Metadata: n.Metadata, Status: TransactionPending, Epoch: 1,
 	}
 	t.Movement = order.Movement{
-		ID: t.ID.String(), Kind: n.Kind, Amount: t.Amount, Payment: p.ledger.IDs, Captures: p.ledger.CapturesIn(currency), Reference: ref, Reason: n.Reason,
+		ID: t.ID.String(), Kind: n.Kind, Amount: t.Amount, Payment: p.ledger.IDs, Captures: p.ledger.CapturesIn(p.currency), Reference: ref, Reason: n.Reason,
 	}
-	made, err := n.Prepare(p.realm, t.Movement)
+	made, err := n.Prepare(p.from, t.Movement)
 	if err != nil {
 		return t, err
 	}
@@ -247,43 +271,40 @@ func lockOrderForMove(ctx context.Context, tx pgx.Tx, n *NewTransaction) (ref, c
 	return ref, cmp.Or(n.Currency, deref(orders)), nil
 }
 
-// movablePayments are the order's payments that can be called, and what is left of each. The currency of a stub is that of its
-// payments.
+// movablePayments are the order's payments, or those of them that are called so, and what is left of each.
 func movablePayments(ctx context.Context, tx pgx.Tx, n *NewTransaction, currency string) ([]*movable, error) {
-	rows, _ := tx.Query(ctx, sqlClaimable, n.Account, pgUUID(n.Order), n.Realms)
 	var (
-		all   []*movable
-		ids   []pgtype.UUID
-		id    uuid.UUID
-		doc   []byte
-		realm *string
+		all    []*movable
+		ids    []pgtype.UUID
+		id     uuid.UUID
+		doc    []byte
+		from   Origin
+		kind   order.MovementKind
+		cur    string
+		amount int64
 	)
-	_, err := pgx.ForEachRow(rows, []any{&id, &doc, &realm}, func() error {
+	rows, _ := tx.Query(ctx, sqlMovable, n.Account, pgUUID(n.Order))
+	_, err := pgx.ForEachRow(rows, []any{&id, &doc, &from.Realm, &from.Source}, func() error {
 		l := order.NewLedger()
 		if err := json.Unmarshal(doc, l); err != nil {
 			return fmt.Errorf("ledger of payment %s: %w", id, err)
 		}
-		if n.Payment != "" && !slices.Contains(l.IDs, n.Payment) || realm == nil {
+		if n.Payment != "" && !slices.Contains(l.IDs, n.Payment) {
 			return nil
 		}
-		all = append(all, &movable{id: id, realm: *realm, ledger: l, moving: map[order.MovementKind]int64{}})
+		all = append(all, &movable{id: id, from: from, ledger: l, currency: cmp.Or(currency, currencyOf(l)), moving: map[order.MovementKind]int64{}})
 		ids = append(ids, pgUUID(id))
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("payments of order %s: %w", n.Order, err)
 	}
-	var (
-		kind   order.MovementKind
-		cur    string
-		amount int64
-	)
 	rows, _ = tx.Query(ctx, sqlMoving, n.Account, ids)
 	_, err = pgx.ForEachRow(rows, []any{&id, &kind, &cur, &amount}, func() error {
-		i := slices.IndexFunc(all, func(m *movable) bool { return m.id == id })
-		all[i].busy = true
-		if cur == currency {
-			all[i].moving[kind] += amount
+		m := all[slices.IndexFunc(all, func(m *movable) bool { return m.id == id })]
+		m.busy = true
+		if cur == m.currency {
+			m.moving[kind] += amount
 		}
 		return nil
 	})
@@ -291,25 +312,43 @@ func movablePayments(ctx context.Context, tx pgx.Tx, n *NewTransaction, currency
 		return nil, fmt.Errorf("what is being moved for order %s: %w", n.Order, err)
 	}
 	for _, m := range all {
-		if err := m.measure(n.Kind, currency); err != nil {
+		if err := m.measure(n.Kind); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
+// currencyOf is the currency of a payment: its only one as a rule, else the first.
+func currencyOf(l *order.Ledger) string {
+	currencies := slices.Sorted(maps.Keys(l.Money))
+	if len(currencies) == 0 {
+		return ""
+	}
+	return currencies[0]
+}
+
 // choose finds the payment that is meant.
-func (n *NewTransaction) choose(all []*movable, currency string) (*movable, error) {
+func (n *NewTransaction) choose(all []*movable) (*movable, error) {
 	if len(all) == 0 {
 		return nil, &MoveRefusal{Code: MoveNoPayment}
 	}
-	some := slices.DeleteFunc(slices.Clone(all), func(m *movable) bool { return m.left == 0 })
-	switch {
-	case len(some) == 0:
-		no := &MoveRefusal{Code: MoveNothing, Why: all[0].why}
-		for _, m := range all {
-			no.Under += m.under()
+	var some []*movable
+	no := &MoveRefusal{Code: MoveNothing, Why: telling(all)}
+	for _, m := range all {
+		switch {
+		case m.left == 0:
+			no.Under += m.under(n.Kind)
+		case slices.Contains(n.Realms, m.from.Realm):
+			some = append(some, m)
+		case !slices.Contains(no.Origins, m.from):
+			no.Origins = append(no.Origins, m.from)
 		}
+	}
+	switch {
+	case len(some) == 0 && len(no.Origins) > 0:
+		return nil, &MoveRefusal{Code: MoveNotCallable, Origins: no.Origins}
+	case len(some) == 0:
 		return nil, no
 	case len(some) > 1:
 		no := &MoveRefusal{Code: MovePaymentAmbiguous}
@@ -318,9 +357,17 @@ func (n *NewTransaction) choose(all []*movable, currency string) (*movable, erro
 		}
 		return nil, no
 	case n.Amount > some[0].left:
-		return nil, &MoveRefusal{Code: MoveExceeds, Left: order.Amount{Minor: some[0].left, Currency: currency}, Under: some[0].under()}
+		return nil, &MoveRefusal{Code: MoveExceeds, Left: order.Amount{Minor: some[0].left, Currency: some[0].currency}, Under: some[0].under(n.Kind)}
 	}
 	return some[0], nil
+}
+
+// telling is the reason that says most about why none of some payments can be moved: an attempt that failed says little where
+// another one succeeded. Empty: of one of them all is being moved already.
+func telling(all []*movable) order.NotMovable {
+	ranks := []order.NotMovable{"", order.AlreadyCaptured, order.NotSaid, order.NothingAuthorized, order.NothingCaptured, order.PaymentOver}
+	most := slices.MinFunc(all, func(a, b *movable) int { return cmp.Compare(slices.Index(ranks, a.why), slices.Index(ranks, b.why)) })
+	return most.why
 }
 
 func (t *Transaction) insert(ctx context.Context, tx pgx.Tx, r Request) (bool, error) {
@@ -373,12 +420,27 @@ func (s *Store) TransactionTx(ctx context.Context, tx Tx, account string, id uui
 	return transactionOf(ctx, tx, byTransactionID, account, pgUUID(id))
 }
 
+// OrderTransactions returns all that were entered for an order, in the order in which they were, in the caller's transaction.
+func (s *Store) OrderTransactions(ctx context.Context, tx Tx, account string, id uuid.UUID) ([]Transaction, error) {
+	return orderTransactions(ctx, tx, account, id)
+}
+
+func orderTransactions(ctx context.Context, q querier, account string, id uuid.UUID) ([]Transaction, error) {
+	rows, _ := q.Query(ctx, sqlTransactions+` WHERE t.account_id = $1 AND t.order_id = $2 ORDER BY t.id`, account, pgUUID(id))
+	all, err := pgx.CollectRows(rows, scanTransaction)
+	if err != nil {
+		return nil, fmt.Errorf("transactions of order %s: %w", id, err)
+	}
+	return all, nil
+}
+
 // TransactionFilter chooses transactions; zero fields choose all.
 type TransactionFilter struct {
-	Account string
-	Order   uuid.UUID
-	Ref     string
-	Status  TransactionStatus
+	Account  string
+	Order    uuid.UUID
+	OrderRef string // the merchant's name of the order
+	Ref      string // the merchant's name of the transaction
+	Status   TransactionStatus
 
 	CreatedFrom, CreatedUntil time.Time // from the first on, before the second
 
@@ -393,6 +455,9 @@ func (f TransactionFilter) conditions() (*conditions, error) {
 	}
 	if f.Order != uuid.Nil {
 		c.add("t.order_id = ?", pgUUID(f.Order))
+	}
+	if f.OrderRef != "" {
+		c.add("o.external_ref = ?", f.OrderRef)
 	}
 	if f.Ref != "" {
 		c.add("t.external_ref = ?", f.Ref)

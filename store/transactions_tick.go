@@ -104,9 +104,15 @@ func (s *Store) MovePiles(ctx context.Context) (map[string]map[TransactionStatus
 type MoveResolution struct {
 	Status     TransactionStatus // succeeded or failed; or pending: it is proven that nothing was done, so it is begun anew under another key
 	GatewayRef string            // the gateway's id of what it made; empty: not known
-	Code       string            // who says so: "person", "webhook"
+	Code       string            // who says so
 	Detail     string            // how they know
 }
+
+// Codes of those who resolve a transaction.
+const (
+	ResolvedByPerson  = "person"
+	ResolvedByWebhook = "webhook"
+)
 
 // RefusedNotUncertain: only a transaction whose outcome is not known, and that is not being looked up right now, is resolved by others.
 const RefusedNotUncertain RefusalCode = "not_uncertain"
@@ -205,7 +211,7 @@ func (s *Store) HearOfMoves(ctx context.Context) (int, error) {
 // resolutionOf is what facts say of a movement that they tell of.
 func resolutionOf(event string, facts []order.Fact) (MoveResolution, bool) {
 	for _, f := range facts {
-		r := MoveResolution{Code: "webhook", Detail: "event " + event + " told", GatewayRef: f.Ref}
+		r := MoveResolution{Code: ResolvedByWebhook, Detail: "event " + event + " told", GatewayRef: f.Ref}
 		switch {
 		case f.Misfit != "":
 		case f.Kind == order.KindPhase && f.Status == order.StatusCanceled:
