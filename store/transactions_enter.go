@@ -415,6 +415,11 @@ func (s *Store) GetTransaction(ctx context.Context, account string, id uuid.UUID
 	return transactionOf(ctx, s.pool, byTransactionID, account, pgUUID(id))
 }
 
+// FindTransaction returns the transaction of an id, of whichever account if account is empty, or an error that is [ErrNotFound].
+func (s *Store) FindTransaction(ctx context.Context, account string, id uuid.UUID) (Transaction, error) {
+	return transactionOf(ctx, s.pool, ` JOIN accounts a ON a.id = t.account_id WHERE ($1 = '' OR a.id = $1) AND t.id = $2`, account, pgUUID(id))
+}
+
 // TransactionTx is [Store.GetTransaction] inside a transaction: it sees what that transaction has written.
 func (s *Store) TransactionTx(ctx context.Context, tx Tx, account string, id uuid.UUID) (Transaction, error) {
 	return transactionOf(ctx, tx, byTransactionID, account, pgUUID(id))
