@@ -16,8 +16,8 @@ import (
 // Line is one thing that happened.
 type Line struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // event, version or effect
-	ID   string    `json:"id"`   // of the event, or the effect's key
+	Kind string    `json:"kind"` // event, version, effect or transaction
+	ID   string    `json:"id"`   // of the event or the transaction, or the effect's key
 	Text string    `json:"text"`
 }
 
@@ -61,6 +61,9 @@ func Order(t store.Timeline) Report {
 	}
 	for _, v := range t.Versions {
 		r.Lines = append(r.Lines, versionLines(v, t)...)
+	}
+	for _, x := range t.Transactions {
+		r.Lines = append(r.Lines, transactionLines(x)...)
 	}
 	slices.SortStableFunc(r.Lines, func(a, b Line) int { return a.At.Compare(b.At) })
 	return r
@@ -164,8 +167,11 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 	if o.Total == nil {
 		todo = append(todo, "Register it: POST /v1/orders with external_ref "+o.Ref+".")
 	}
-	w, d := effectWhy(t)
-	return append(why, w...), append(todo, d...)
+	for _, more := range []func(store.Timeline) (why, todo []string){transactionsWhy, effectWhy} {
+		w, d := more(t)
+		why, todo = append(why, w...), append(todo, d...)
+	}
+	return why, todo
 }
 
 // needsWord reports whether an event may be why an order is not what somebody expects.
