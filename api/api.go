@@ -56,6 +56,13 @@ type Store interface {
 	GetIncome(ctx context.Context, account string, id uuid.UUID) (store.Income, error)
 	ListIncomes(ctx context.Context, f store.IncomeFilter) ([]store.Income, uuid.UUID, error)
 
+	CreateTransaction(ctx context.Context, tx store.Tx, n store.NewTransaction) (store.EnteredTransaction, error)
+	ResolveTransaction(ctx context.Context, tx store.Tx, account string, id uuid.UUID, r store.MoveResolution) (store.Transaction, error)
+	Reservations(ctx context.Context, tx store.Tx, account string, id uuid.UUID) ([]store.Reservation, error)
+	OrderTransactions(ctx context.Context, tx store.Tx, account string, id uuid.UUID) ([]store.Transaction, error)
+	GetTransaction(ctx context.Context, account string, id uuid.UUID) (store.Transaction, error)
+	ListTransactions(ctx context.Context, f store.TransactionFilter) ([]store.Transaction, uuid.UUID, error)
+
 	ListEvents(ctx context.Context, f store.EventFilter) ([]store.StoredEvent, store.EventCursor, error)
 	EventsByID(ctx context.Context, account, id string) ([]store.StoredEvent, error)
 	ReplacedMeanings(ctx context.Context, key store.EventKey) ([]store.ReplacedMeaning, error)
@@ -96,7 +103,8 @@ type Options struct {
 	// Policy is how an account's requests are protected. Default: [idempotency.Strict], and the header may be missing.
 	Policy func(account string) idempotency.Policy
 
-	// Sources returns the configured sources of an account, which confirmations and links are about. Default: there are none.
+	// Sources returns the configured sources of an account, which confirmations and links are about, and whose gateways are asked to
+	// move money; see [NewSource]. Default: there are none.
 	Sources func(account string) []Source
 
 	// TimeZone is the IANA name of the zone in which an account's recurrences begin. Default: UTC.
@@ -192,6 +200,7 @@ var endpoints = []func(*API){
 	(*API).keyEndpoints,
 	(*API).incomeEndpoints,
 	(*API).recurrenceEndpoints,
+	(*API).transactionEndpoints,
 }
 
 func newAPI(st Store, keys KeysFunc, opts Options, groups ...func(*API)) (*API, error) {

@@ -47,6 +47,12 @@ const (
 	CodeIncomeNotFound    Code = "income_not_found"
 	CodePossibleDuplicate Code = "possible_duplicate"
 
+	CodeTransactionNotFound Code = "transaction_not_found"
+	CodeNothingToMove       Code = "nothing_to_move"
+	CodeAmountExceeds       Code = "amount_exceeds"
+	CodeNotCallable         Code = "not_callable"
+	CodeNotUncertain        Code = "not_uncertain"
+
 	CodeEventNotFound      Code = "event_not_found"
 	CodeEventAmbiguous     Code = "event_ambiguous"
 	CodeEventNotReplayable Code = "event_not_replayable"
@@ -93,12 +99,18 @@ var meanings = map[Code]meaning{
 	CodeVersionMismatch:      {http.StatusPreconditionFailed, "The order is at another version than If-Match names; ETag says at which."},
 	CodeUnregistered:         {http.StatusConflict, "Nobody has registered the order yet: only a webhook has named it."},
 	CodeCaptured:             {http.StatusConflict, "Money was captured for the order once, so its total and currency stay."},
-	CodePaymentNotFound:      {http.StatusNotFound, "No event of the account has named such a payment."},
-	CodePaymentAmbiguous:     {http.StatusConflict, "Several payments of the account are called so, at several gateways; say which with realm."},
+	CodePaymentNotFound:      {http.StatusNotFound, "No event has named such a payment, of the account or of the order that is meant."},
+	CodePaymentAmbiguous:     {http.StatusConflict, "Several payments fit, at several gateways or of one order; errors says what tells them apart."},
 	CodeMoneyKept:            {http.StatusConflict, "Money is kept for the order; it must go back first."},
 
 	CodeIncomeNotFound:    {http.StatusNotFound, "The account has no such income."},
 	CodePossibleDuplicate: {http.StatusConflict, "The same money was entered within this minute; resource names it. Another one needs an external_ref of its own."},
+
+	CodeTransactionNotFound: {http.StatusNotFound, "The account has no such transaction."},
+	CodeNothingToMove:       {http.StatusConflict, "Of the order's payments there is nothing to capture, refund or void; errors says why."},
+	CodeAmountExceeds:       {http.StatusConflict, "There is less to move than the amount; left says how much, and what is under way already."},
+	CodeNotCallable:         {http.StatusConflict, "The money is there, and its gateway cannot be asked to move it: no source of the account has what that needs."},
+	CodeNotUncertain:        {http.StatusConflict, "The transaction is settled, still on its way, or being looked up: there is nothing for a person to say."},
 
 	CodeEventNotFound:      {http.StatusNotFound, "The account has no such event."},
 	CodeEventAmbiguous:     {http.StatusConflict, "Several sources of the account have an event of that id; say which with source."},

@@ -97,7 +97,7 @@ func refused(err error) error {
 	case store.RefusedCaptured:
 		p = problem(CodeCaptured, "Money was captured for this order, so its total stays. Refund it at the gateway, or sell the rest as another order.")
 	case store.RefusedMoneyKept:
-		p = problem(CodeMoneyKept, "Money is kept for this order. Refund it at the gateway; the order follows by itself.")
+		p = problem(CodeMoneyKept, "Money is kept for this order. Refund it (POST /v1/orders/{id}/refunds, or at the gateway itself); the order follows by itself.")
 	case store.RefusedDetails:
 		return invalid([]FieldError{{Pointer: "/data", Code: "type", Detail: "leaves something else than an object"}})
 	default:

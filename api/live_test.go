@@ -97,6 +97,7 @@ func (l *live) written() string {
 			'payments', (SELECT json_agg(p ORDER BY account_id, id) FROM payments p),
 			'names', (SELECT json_agg(p ORDER BY account_id, realm, id) FROM payment_ids p),
 			'incomes', (SELECT json_agg(i ORDER BY account_id, id) FROM incomes i),
+			'transactions', (SELECT json_agg(t ORDER BY account_id, id) FROM transactions t),
 			'recurrences', (SELECT json_agg(r ORDER BY account_id, id) FROM recurrences r),
 			'jobs', (SELECT count(*) FROM river_job))`).Scan(&doc))
 	return doc

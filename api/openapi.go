@@ -31,7 +31,7 @@ Every error is a problem document (RFC 9457) with a code for programs; codes kee
 that is not known here, in a member or a parameter, is refused and not ignored.
 
 Every request shows an API key: ` + "`Authorization: Bearer …`" + `. A key has roles, and none implies another: read (look), write (what a shop does),
-operate (what a person decides: link, dismiss, replay, retry).`
+operate (what a person decides: link, dismiss, replay, retry, resolve).`
 
 // newDocument begins the document that endpoints are added to.
 func (a *API) newDocument() {
@@ -44,6 +44,9 @@ func (a *API) newDocument() {
 		reflect.TypeFor[store.Outcome]():      reflect.TypeFor[outcomeWord](),
 		reflect.TypeFor[order.IncomeKind]():   reflect.TypeFor[incomeKindWord](),
 		reflect.TypeFor[store.IncomeStatus](): reflect.TypeFor[incomeStatusWord](),
+
+		reflect.TypeFor[order.MovementKind]():      reflect.TypeFor[movementKindWord](),
+		reflect.TypeFor[store.TransactionStatus](): reflect.TypeFor[transactionStatusWord](),
 	} {
 		registry.RegisterTypeAlias(t, words)
 	}
@@ -69,6 +72,7 @@ func (a *API) newDocument() {
 				{Name: tagRecurrences, Description: "What comes back: one order per period."},
 				{Name: tagEvents, Description: "What gateways have sent, and what it did."},
 				{Name: tagIncomes, Description: "Money that you received outside of gateways."},
+				{Name: tagTransactions, Description: "Calls to gateways that move money: captures, refunds, voids."},
 				{Name: tagEffects, Description: "What your callback is called with."},
 				{Name: tagKeys, Description: "What became of requests that were sent with a key."},
 			},

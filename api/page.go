@@ -24,7 +24,8 @@ const (
 	listEffects = "effects"
 	listIncomes = "incomes"
 
-	listRecurrences = "recurrences"
+	listRecurrences  = "recurrences"
+	listTransactions = "transactions"
 )
 
 // cursor is the last row of a page. It is opaque to callers: its version changes with it, and old ones are refused then.

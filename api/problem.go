@@ -27,6 +27,9 @@ type Problem struct {
 	DiffersAt []string     `json:"differs_at,omitempty" nullable:"false" doc:"Where the body differs from that of the request that the Idempotency-Key stands for, as JSON pointers."`
 	Resource  *resourceDoc `json:"resource,omitempty" doc:"What the request has made, where its answer was not kept; what is there already, where the request seems to be the same."`
 
+	// Of money that is to be moved.
+	Left *leftDoc `json:"left,omitempty" doc:"How much can be moved at most."`
+
 	allow      []string      // of a 405
 	etag       string        // how the order stands that a command was refused for
 	retryAfter time.Duration // of a 429
@@ -38,6 +41,14 @@ type resourceDoc struct {
 	Type string `json:"type"`
 	ID   string `json:"id" format:"uuid"`
 	Href string `json:"href,omitempty"`
+}
+
+type leftDoc struct {
+	_ struct{} `additionalProperties:"true"`
+
+	Amount   int64  `json:"amount" doc:"Minor units of currency."`
+	Currency string `json:"currency"`
+	UnderWay int64  `json:"under_way" doc:"What calls that are not settled are moving, in the same units: it is not part of amount."`
 }
 
 // FieldError is one fault of a request: of its body at Pointer, or of a parameter.

@@ -84,6 +84,8 @@ func ResourceURL(typ string, id uuid.UUID) string {
 		return orderPath(id)
 	case resourceIncome:
 		return incomePath(id)
+	case resourceTransaction:
+		return transactionPath(id)
 	case resourceRecurrence:
 		return recurrencePath(id)
 	default:

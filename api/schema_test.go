@@ -20,7 +20,7 @@ import (
 // refuse what the document's schema takes.
 var stricter = []string{
 	"not_minor_units", "not_integer", "unknown_currency", "not_printable", "not_trimmed", "too_long", "invalid_uuid", "invalid_time",
-	"number_too_long", "invalid_text", "not_retryable", "unknown_source", "unknown_gateway", "other_gateway", "ambiguous",
+	"number_too_long", "invalid_text", "not_retryable", "unknown_source", "unknown_gateway", "other_gateway", "ambiguous", "unexpected",
 	"unidentified", "same_currency", "reserved", "before_start", "too_long_ago", "in_the_past",
 }
 

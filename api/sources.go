@@ -6,13 +6,21 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/paidonce/paidonce/order"
+	"github.com/paidonce/paidonce/store"
 )
 
-// Source is a configured source of an account, as far as commands about payments need to know it.
+// Source is a configured source of an account, as far as commands about payments need to know it; see [NewSource].
 type Source struct {
 	ID      string
 	Gateway string
 	Realm   string // the name space of its payment ids, as its webhooks have it
+
+	// Prepare makes the call of a movement, without key and credentials. Its error is a [*gateway.CallError]. nil: its gateway is
+	// not asked to move money, and NotCallable says why, in a sentence.
+	Prepare     func(order.Movement) (store.Request, error)
+	NotCallable string
 }
 
 // paymentID is the gateway's own name of a payment, as a request has it.
@@ -27,6 +35,16 @@ func (paymentID) Schema(huma.Registry) *huma.Schema {
 		Type: huma.TypeString, Format: formatPayment, MinLength: &one, Examples: []any{"pi_1"},
 		Description: "The gateway's id of the payment, as its webhooks have it; of money outside of gateways the id of the income.",
 	}
+}
+
+// namedPayment is a paymentID that may be left out.
+type namedPayment string
+
+// Schema documents it.
+func (namedPayment) Schema(r huma.Registry) *huma.Schema {
+	s := paymentID("").Schema(r)
+	s.Description = "Any of the gateway's ids of the payment. Absent: the order's only one that fits."
+	return s
 }
 
 // realmOf finds the name space of the payments of a source: of the one that is named, else of the only one there is, of

@@ -19,8 +19,8 @@ func (a *API) timelineEndpoints() {
 	add(a, endpoint{
 		ID: "getOrderTimeline", Method: http.MethodGet, Path: "/v1/orders/{id}/timeline", Tag: tagOrders, Role: roleRead,
 		Summary: "Say why an order is as it is",
-		Description: "Every event that concerns it, with its outcome and reason, every version it had, and what your callback was to be told, in sentences " +
-			"and as data, by time.",
+		Description: "Every event that concerns it, with its outcome and reason, every version it had, what your callback was to be told, and what gateways were " +
+			"asked to move, in sentences and as data, by time.",
 		Codes: []Code{CodeOrderNotFound},
 		Response: `{"data": {"order": ` + inner(orderExample) + `,
   "explanation": {"answer": "Order ord_123 is not paid, it is pending: nothing of 50.00 EUR was captured yet.", "why": ["No payment is known for it: no event named ord_123."], "todo": []},
@@ -46,17 +46,19 @@ type timelineDoc struct {
 	Entries     list[entryDoc] `json:"entries" doc:"What happened, by time."`
 }
 
-// entryDoc is one thing that happened: an event, a version, or what became of an effect.
+// entryDoc is one thing that happened: an event, a version, what became of an effect, or of a call that moves money.
 type entryDoc struct {
 	_ struct{} `additionalProperties:"true"`
 
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind" enum:"event,version,effect" doc:"Which of event, version and effect there is below."`
+	Kind string    `json:"kind" enum:"event,version,effect,transaction" doc:"Which of event, version, effect and transaction there is below."`
 	Text string    `json:"text" doc:"What happened, in a sentence."`
 
 	Event   *eventDoc   `json:"event,omitempty"`
 	Version *versionDoc `json:"version,omitempty"`
 	Effect  *effectDoc  `json:"effect,omitempty" doc:"With how often you were called for it, and what came of the last call."`
+
+	Transaction *transactionDoc `json:"transaction,omitempty" doc:"As it stands now: one entry for when it was asked for, and one for what became of it."`
 }
 
 // versionDoc is one change of an order.
@@ -98,10 +100,14 @@ func (a *API) getTimeline(ctx context.Context, c *call, in *getTimelineIn) (*get
 }
 
 // entriesOf puts what happened beside the sentences about it. There is one sentence per event, in their order; those of
-// versions and effects name theirs. A version that moved no state has none, and gets one here.
+// versions, effects and transactions name theirs. A version that moved no state has none, and gets one here.
 func entriesOf(t store.Timeline, report explain.Report) (list[entryDoc], error) {
 	versions := map[string]store.Version{}
 	effects := map[string]store.Version{}
+	transactions := map[string]store.Transaction{}
+	for _, x := range t.Transactions {
+		transactions[x.ID.String()] = x
+	}
 	for _, v := range t.Versions {
 		versions[strconv.Itoa(v.Version)] = v
 		if v.Effect != order.EffectNone {
@@ -130,6 +136,9 @@ func entriesOf(t store.Timeline, report explain.Report) (list[entryDoc], error) 
 		case "effect":
 			doc := effectOf(effectAt(t.Order, effects[l.ID]))
 			e.Effect = &doc
+		case "transaction":
+			doc := transactionOf(transactions[l.ID])
+			e.Transaction = &doc
 		}
 		entries = append(entries, e)
 	}

@@ -39,7 +39,7 @@ func (l *live) set(cfg *config.Config) {
 	for _, id := range slices.Sorted(maps.Keys(s.sources)) {
 		source := s.sources[id]
 		if g, ok := gateway.Lookup(source.Gateway); ok {
-			s.named[source.Account] = append(s.named[source.Account], api.Source{ID: id, Gateway: g.Name, Realm: g.Realm(source)})
+			s.named[source.Account] = append(s.named[source.Account], api.NewSource(g, source))
 		}
 	}
 	for _, name := range cfg.AccountNames() {
@@ -69,7 +69,7 @@ func (l *live) source(id string) (gateway.Source, bool) {
 
 func (l *live) keys() []api.Key { return l.current.Load().keys }
 
-// accountSources are the sources of an account, with the name space that their webhooks' payments have.
+// accountSources are the sources of an account, with the name space that their webhooks' payments have, and what makes their calls.
 func (l *live) accountSources(account string) []api.Source { return l.current.Load().named[account] }
 
 // policy is how an account's requests are protected by the Idempotency-Key header.
