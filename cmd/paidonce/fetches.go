@@ -155,14 +155,19 @@ func (e *env) sure(n int) (bool, error) {
 	if n == 0 {
 		return false, nil
 	}
+	return e.agreed("Retry now?")
+}
+
+// agreed asks a person who sits there a question whose answer is no unless it is yes; it says how to do without one.
+func (e *env) agreed(question string) (bool, error) {
 	if !e.canAsk() {
 		fmt.Fprintln(e.stdout, "Do it with --yes.")
 		return false, nil
 	}
-	fmt.Fprint(e.stdout, "Retry now? [y/N] ")
+	fmt.Fprintf(e.stdout, "%s [y/N] ", question)
 	line, err := bufio.NewReader(e.stdin).ReadString('\n')
 	if err != nil {
-		return false, errors.New("nobody answered; nothing was retried")
+		return false, errors.New("nobody answered; nothing was done")
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil

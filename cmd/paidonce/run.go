@@ -36,6 +36,8 @@ type commands struct {
 	Effects effectsCmd `cmd:"" group:"look" help:"List what merchants were told or must be told, and retry it."`
 	Fetches fetchesCmd `cmd:"" group:"look" help:"List what gateways are to be asked about, and ask now."`
 
+	Transactions transactionsCmd `cmd:"" group:"look" help:"List what gateways were asked to move, and say what became of it where nobody else can."`
+
 	Keys keysCmd `cmd:"" group:"look" help:"Make API keys, and say what became of an Idempotency-Key."`
 
 	Verify verifyCmd `cmd:"" group:"look" help:"Say why a signature does not match."`
