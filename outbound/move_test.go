@@ -154,7 +154,7 @@ func (c *counter) refund(source string, minor int64, ref string) store.Transacti
 	require.NoError(c.t, c.store.InTx(c.t.Context(), func(tx store.Tx) (err error) {
 		got, err = c.store.CreateTransaction(c.t.Context(), tx, store.NewTransaction{
 			Account: "acme", Order: c.order, Kind: order.MovementRefund, Amount: minor, Ref: ref, Realms: []string{"teller:live"},
-			Prepare: func(_ string, m order.Movement) (store.Prepared, error) {
+			Prepare: func(_ store.Origin, m order.Movement) (store.Prepared, error) {
 				call, err := teller.Calls.Make(src, m)
 				return store.Prepared{Source: source, Gateway: src.Gateway, Request: store.Request{
 					Method: call.Method, Path: call.Path, Header: map[string]string{"Content-Type": "application/json"}, Body: call.Body,

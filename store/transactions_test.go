@@ -17,7 +17,7 @@ import (
 )
 
 // prepared is the call of a movement at a gateway that has none.
-func prepared(_ string, m order.Movement) (store.Prepared, error) {
+func prepared(_ store.Origin, m order.Movement) (store.Prepared, error) {
 	return store.Prepared{Source: "stripe", Gateway: "stripe", Request: store.Request{
 		Method: "POST", Path: "/v1/refunds", Header: map[string]string{"Content-Type": "text/plain"}, Body: []byte(m.ID + string(m.Kind)),
 	}}, nil
@@ -165,7 +165,7 @@ func TestMovementsNeverExceedWhatThereIs(t *testing.T) {
 	require.Equal(t, order.NothingAuthorized, notMoved(t, second(move(t, s, "ord_1", order.MovementCapture)), store.MoveNothing).Why)
 	require.Equal(t, order.AlreadyCaptured, notMoved(t, second(move(t, s, "ord_1", order.MovementVoid)), store.MoveNothing).Why)
 	notMoved(t, second(move(t, s, "ord_1", order.MovementRefund, func(n *store.NewTransaction) { n.Payment = "pi_other" })), store.MoveNoPayment)
-	notMoved(t, second(move(t, s, "ord_1", order.MovementRefund, func(n *store.NewTransaction) { n.Realms = []string{"adyen:live"} })), store.MoveNoPayment)
+	notMoved(t, second(move(t, s, "ord_1", order.MovementRefund, func(n *store.NewTransaction) { n.Realms = []string{"adyen:live"} })), store.MoveNotCallable)
 	require.ErrorIs(t, second(move(t, s, "ord_1", order.MovementRefund, func(n *store.NewTransaction) { n.Order = uuid.New() })), store.ErrNotFound)
 	require.ErrorIs(t, second(move(t, s, "ord_1", order.MovementRefund, func(n *store.NewTransaction) { n.Account = "other" })), store.ErrNotFound)
 	require.Equal(t, order.NothingCaptured, notMoved(t, second(move(t, s, "ord_1", order.MovementRefund, func(n *store.NewTransaction) { n.Currency = "USD" })), store.MoveNothing).Why)
