@@ -45,6 +45,16 @@ func TestCurrencies(t *testing.T) {
 		require.Equal(t, row.written, got.body.Get(field).Int(), row)
 		require.Equal(t, bank.Sums{Authorized: row.minor, Captured: row.minor, Refunded: row.minor}, s.book(p).Sums[row.currency], row)
 	}
+	for value, issue := range map[string]string{"10.00": "DECIMALS_NOT_SUPPORTED", "51": "REFUND_AMOUNT_EXCEEDED", "10": ""} {
+		p, err := s.Open(bank.Opening{Source: "a.paypal", Amount: order.Amount{Minor: 5000, Currency: "HUF"}, Captured: true})
+		require.NoError(t, err)
+		got := s.do("paypal", ask{method: "POST", path: "/v2/payments/captures/" + p.IDs[0] + "/refund", header: map[string]string{"Prefer": "return=representation"}, body: fmt.Sprintf(`{"amount":{"value":%q,"currency_code":"HUF"}}`, value)})
+		require.Equal(t, issue, got.body.Get("details.0.issue").String(), value)
+		if issue == "" {
+			require.Equal(t, value, got.body.Get("amount.value").String())
+			require.EqualValues(t, 1000, s.book(p).Sums["HUF"].Refunded)
+		}
+	}
 	p, err := s.Open(bank.Opening{Source: "a.stripe", Amount: order.Amount{Minor: 5000, Currency: "ISK"}, Captured: true})
 	require.NoError(t, err)
 	got := s.do("stripe", ask{method: "POST", path: "/v1/refunds", body: "amount=150&payment_intent=" + p.IDs[0]})

@@ -1,6 +1,7 @@
 package bank_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -90,12 +91,12 @@ func credentials(s gateway.Source) gateway.Source {
 	s.ID = "a." + s.Gateway
 	switch s.Gateway {
 	case "paypal":
-		s.ClientID, s.ClientSecret = "client", "secret"
+		s.ClientID, s.ClientSecret = cmp.Or(s.ClientID, "client"), cmp.Or(s.ClientSecret, "secret")
 	case "adyen":
 		s.Capture = gateway.CaptureManual
-		s.AccessToken = "key"
+		s.AccessToken = cmp.Or(s.AccessToken, "key")
 	case "stripe":
-		s.AccessToken = "rk_test_1"
+		s.AccessToken = cmp.Or(s.AccessToken, "rk_test_1")
 	}
 	return s
 }

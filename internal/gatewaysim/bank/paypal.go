@@ -18,8 +18,8 @@ import (
 //     now (https://developer.paypal.com/reference/guidelines/idempotency): so only what was done is kept, and a failure is not. What
 //     another body under a known key gets is not documented for version 2: here 400 DUPLICATE_REQUEST_ID, as version 1 has it.
 //   - Captures may add up to 115 % of the authorization (MAX_CAPTURE_AMOUNT_EXCEEDED). A voided rest leaves the captures as they are.
-//   - The id that the caller gives is custom_id, else invoice_id: of these the first that is not the order's reference. A capture
-//     takes no custom_id, a void nothing. One invoice_id is captured once (DUPLICATE_INVOICE_ID).
+//   - The id that the caller gives is custom_id, else invoice_id: of these the first that is not the order's reference, and
+//     of a text that ends in a UUID only that. A capture takes no custom_id, a void nothing. One invoice_id is captured once (DUPLICATE_INVOICE_ID).
 //   - Without Prefer: return=representation only id, status and links are answered.
 var paypalAPI = api{
 	needs: func(s gateway.Source) string {

@@ -1,11 +1,13 @@
 package bank
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -67,8 +69,11 @@ func paypalAmount(v gjson.Result, currency string, whole int64, mismatch string)
 	if v.Get("currency_code").String() != currency {
 		return refuse(mismatch, "The currency must be the same as that of what is captured or refunded.")
 	}
-	minor, err := order.ParseDecimal(v.Get("value").Str, currency)
+	text := v.Get("value").Str
+	minor, err := order.ParseDecimal(text, currency)
 	switch {
+	case slices.Contains(paypalWhole, currency) && strings.Contains(text, "."):
+		return refuse("DECIMALS_NOT_SUPPORTED", "Currency does not support decimals.")
 	case err != nil:
 		return refuse("DECIMAL_PRECISION", "If the currency supports decimals, only two decimal place precision is supported.")
 	case minor <= 0:
@@ -77,15 +82,17 @@ func paypalAmount(v gjson.Result, currency string, whole int64, mismatch string)
 	return minor, nil
 }
 
-// paypalGiven is the id of the caller among what a request carries.
+// paypalGiven is the id of the caller among what a request carries: of a text that ends in a UUID only that.
 func paypalGiven(p *payment, body gjson.Result) string {
 	for _, name := range []string{"custom_id", "invoice_id"} {
 		if text := body.Get(name).String(); text != "" && text != p.Reference {
-			return text
+			return cmp.Or(uuidAtEnd.FindString(text), text)
 		}
 	}
 	return ""
 }
+
+var uuidAtEnd = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // paypalMade answers what was made, as much of it as the caller prefers; and when the call is repeated, how it stands then.
 func (c *call) paypalMade(status int, show func() fields) reply {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paidonce/paidonce/gateway"
@@ -25,8 +27,15 @@ func (a *account) paypalLink(rel, method, path string) fields {
 	return fields{"href": a.paypalHost() + path, "rel": rel, "method": method}
 }
 
+// paypalWhole are the currencies without decimals: https://developer.paypal.com/api/rest/reference/currency-codes/
+var paypalWhole = []string{"HUF", "JPY", "TWD"}
+
 func paypalMoney(minor int64, currency string) fields {
-	return fields{"currency_code": currency, "value": major(minor, currency)}
+	value := major(minor, currency)
+	if slices.Contains(paypalWhole, currency) {
+		value, _, _ = strings.Cut(value, ".")
+	}
+	return fields{"currency_code": currency, "value": value}
 }
 
 // paypalObject has what authorizations, captures and refunds have in common.
