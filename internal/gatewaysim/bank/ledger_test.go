@@ -19,14 +19,15 @@ type ledgers struct {
 	g    *gateway.Gateway
 	src  gateway.Source
 	byID map[string]*order.Ledger
-	read int // webhooks of the inbox
+	ids  map[string]bool // of the events that were joined
+	read int             // webhooks of the inbox
 }
 
 func newLedgers(t *testing.T, s *stage, gw string) *ledgers {
 	t.Helper()
 	g, ok := gateway.Lookup(gw)
 	require.True(t, ok)
-	return &ledgers{t: t, s: s, g: g, src: s.sources[gw], byID: map[string]*order.Ledger{}}
+	return &ledgers{t: t, s: s, g: g, src: s.sources[gw], byID: map[string]*order.Ledger{}, ids: map[string]bool{}}
 }
 
 // webhooks reads those that came since.
@@ -68,6 +69,7 @@ func (l *ledgers) join(events []order.Event) {
 	l.t.Helper()
 	for _, ev := range events {
 		require.Empty(l.t, ev.Broken, ev.Type)
+		l.ids[ev.ID] = true
 		if len(ev.Payment) == 0 {
 			continue
 		}
