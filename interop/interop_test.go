@@ -1,6 +1,7 @@
 // Package interop asks the gateways' own libraries what they think of package
 // signature: they sign and we verify, we sign and they verify, and both refuse what
-// was tampered with.
+// was tampered with. And it asks their own doubles of their APIs what they think of
+// our requests.
 package interop_test
 
 import (
