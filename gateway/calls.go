@@ -63,7 +63,7 @@ const (
 	Done Ruling = "done"
 
 	// Declined: it has not done it and will not, whoever asks again in the same way: a refusal of its business, or of the request.
-	// Of Found: that is proven, since the payment has gone another way.
+	// Of Found: that is proven, since what was made came to nothing, or the payment has gone another way.
 	Declined Ruling = "declined"
 
 	// Later: not now. The same request with the same key, not before After: it is busy, down, or still at the same call.

@@ -135,7 +135,7 @@ var _ = calls("stripe", calling{
 		"CaptureOfCharge": bareMovement(order.MovementCapture, "2000 EUR"),
 		"Refund":          stripeMovement(order.MovementRefund, "1500 EUR"),
 		"RefundReason":    because(stripeMovement(order.MovementRefund, "1500 EUR"), "requested_by_customer"),
-		"RefundInWords":   because(stripeMovement(order.MovementRefund, "1500 EUR"), `llegó roto & "tarde" `+strings.Repeat("é", 300)),
+		"RefundInWords":   because(stripeMovement(order.MovementRefund, "1500 EUR"), `llegó roto & "tarde": `+strings.Repeat("é", 300)),
 		"RefundOfCharge":  bareMovement(order.MovementRefund, "1500 USD"),
 		"RefundISK":       stripeMovement(order.MovementRefund, "1500 ISK"),
 		"RefundUGX":       stripeMovement(order.MovementRefund, "1500 UGX"),
