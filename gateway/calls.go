@@ -38,8 +38,8 @@ type Calls struct {
 	// Read says what the gateway's answer to the request of a movement means.
 	Read func(Source, order.Movement, Reply) Verdict
 
-	// Look makes the call that finds out what became of a movement whose answer is not known, and Found reads what it is
-	// answered. nil: the gateway cannot be asked; its webhooks, the same request under the same key, or a person tell.
+	// Look makes the call that finds out what became of a movement whose answer is not known, without credentials, and Found reads
+	// what it is answered. nil: the gateway cannot be asked; its webhooks, the same request under the same key, or a person tell.
 	Look  func(Source, order.Movement) (Call, error)
 	Found func(Source, order.Movement, Reply) Verdict
 }

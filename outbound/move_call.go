@@ -140,7 +140,11 @@ func (m *Mover) request(gw *gateway.Gateway, src gateway.Source, c store.MoveCla
 		if gw.Calls.Look == nil {
 			return gateway.Call{}, errors.New("the gateway cannot be asked")
 		}
-		return gw.Calls.Look(src, c.Movement)
+		call, err := gw.Calls.Look(src, c.Movement)
+		if err != nil {
+			return call, err
+		}
+		return gw.Calls.Authorize(src, call), nil
 	}
 	call := gateway.Call{Method: c.Method, Path: c.Path, Header: http.Header{}, Body: c.Body}
 	for name, value := range c.Header {

@@ -36,7 +36,7 @@ var teller = &gateway.Gateway{
 		},
 		Read: tellerSays,
 		Look: func(_ gateway.Source, m order.Movement) (gateway.Call, error) {
-			return gateway.Call{Path: "/lookup/" + m.ID}, nil
+			return gateway.Call{Path: "/lookup/" + m.ID, Header: http.Header{}}, nil
 		},
 		Found: tellerSays,
 	},
@@ -251,6 +251,9 @@ func TestMoverLooksUpWhatItCannotKnow(t *testing.T) {
 	require.Equal(t, []string{"/refunds", "/lookup/" + tr.ID.String(), "/lookup/" + tr.ID.String(), "/refunds"}, paths(c.till.got))
 	require.Equal(t, []string{tr.Key, "", "", store.TransactionKey(tr.ID, 2)}, keys(c.till.got))
 	require.Equal(t, c.till.got[0].body, c.till.got[3].body, "the bytes stay")
+	for _, s := range c.till.got {
+		require.Equal(t, "Bearer token-1", s.auth)
+	}
 	require.Equal(t, 3000, c.kept())
 }
 
