@@ -20,9 +20,10 @@ import (
 //   - Payments (/v1/payments) and orders (/v1/orders) are asked about. Every
 //     answer is a snapshot of all that is known of a payment, of the version
 //     date_last_updated (last_updated_date) in milliseconds.
-//   - An order's payments are payments of their own, by their own ids (PAY…). What
-//     /v1/payments calls the same money cannot be told from the answers, so an
-//     application must subscribe to one of the topics, not to both.
+//   - An order's payments are payments of their own, by their own ids (PAY…), and
+//     by one made here that says of which order they are. What /v1/payments calls the
+//     same money cannot be told from the answers, so an application must subscribe
+//     to one of the topics, not to both.
 //   - Capturing a part of an authorisation changes transaction_amount.
 //   - The merchant's reference is external_reference.
 //   - live_mode tells the mode of payments. Orders have none, but those that test
@@ -39,7 +40,14 @@ var MercadoPago = &Gateway{
 		Retries: "Without a 200 or 201 within 22 s, every 15 minutes; after the third try with longer pauses.",
 		Ordering: "None is promised. Snapshots are ordered by `date_last_updated`, " +
 			"which is why a late notification never takes an order back.",
+		Calls: "Payments of `/v1/payments`, with the `access_token`. Payments of orders (`/v1/orders`) are not called: move their money at Mercado Pago. " +
+			"An authorisation is captured once; what was not taken is let go. " +
+			"A refund carries the call's id in its `metadata` (`paidonce_transaction`); a capture and a void leave no mark, and are found by where the payment stands. " +
+			"A call that is in doubt is looked up among the payment's refunds, or in the payment; where a refund of its amount says nothing of whose it is, a person must look. " +
+			"Not confirmed: how long Mercado Pago knows a key (a day is assumed), what it answers to a key that comes with another request, " +
+			"that it shows a refund's `metadata` again, and whether a change of a payment looks at the key at all; captures and voids do not need it, since there is one of each.",
 		Notes: "Subscribe to *Payments* or to *Order (Mercado Pago)*, not to both: the two name the same money by ids that cannot be joined. " +
+			"Say which with `topic`, and what names the other is not asked about; lists of lost payments need `topic: payment`, since they have the payments of orders too. " +
 			"Notifications of QR codes and IPN are not signed and are refused. " +
 			"Payments of test users made with their production credentials are live to the API: their source is `mode: live`. " +
 			"Not confirmed: the statuses of an order's refunds beyond `processed`, `processing` and `failed`; others are quarantined.",
@@ -48,13 +56,16 @@ var MercadoPago = &Gateway{
 	// https://www.mercadopago.com.br/developers/en/docs/your-integrations/notifications/webhooks
 	Deadline:    22 * time.Second,
 	KeepHeaders: []string{"Content-Type", "User-Agent", "X-Request-Id", "X-Signature"},
-	Options:     append([]Option{optionSecrets, optionAccessToken, {"tolerance", false, "how old the signed time may be (\"5m\"). Default: any age, as retries carry their own time"}}, optionsAPI...),
+	Options:     append([]Option{optionSecrets, optionAccessToken, {"topic", false, "`payment` or `order`: which notifications the application is subscribed to; what others name is not asked about. Lists need `payment`"}, {"tolerance", false, "how old the signed time may be (\"5m\"). Default: any age, as retries carry their own time"}}, optionsAPI...),
 	Fetch: &Fetch{
-		Live: "https://api.mercadopago.com", Test: "https://api.mercadopago.com", Always: true,
-		Objects: mercadoObjects, Call: mercadoCall, Parse: parseMercado, Sample: mercadoAnswer,
+		Live: mercadoAPI, Test: mercadoAPI, Always: true,
+		Objects: mercadoObjects, About: mercadoAbout, Call: mercadoCall, Parse: parseMercado, Sample: mercadoAnswer,
 	},
-	Types:  func(Source) []Type { return mercadoTypes },
-	Sample: sampleMercado,
+	Calls:     &mercadoCalls,
+	Listing:   &mercadoListing,
+	CheckMore: checkMercado,
+	Types:     func(Source) []Type { return mercadoTypes },
+	Sample:    sampleMercado,
 	Example: func(seed string) Source {
 		return Source{
 			Gateway: "mercadopago", Mode: Test, Secrets: []string{exampleSecret("mercadopago", seed)},
@@ -73,8 +84,14 @@ var mercadoKinds = map[string]*regexp.Regexp{
 // ask about.
 var mercadoTopics = []string{"payment", "order"}
 
+func checkMercado(c *Checker) {
+	if topic := c.s.Topic; topic != "" && !slices.Contains(mercadoTopics, topic) {
+		c.add("topic", "must be payment or order")
+	}
+}
+
 // mercadoObjects reads data.id of the URL, the only id that is signed.
-func mercadoObjects(_ Source, d Delivery) ([]Object, error) {
+func mercadoObjects(s Source, d Delivery) ([]Object, error) {
 	doc, fault := parseJSON(d.Body)
 	if fault != nil {
 		return nil, fault
@@ -96,6 +113,9 @@ func mercadoObjects(_ Source, d Delivery) ([]Object, error) {
 	}
 	if !askable(o, mercadoKinds) {
 		return nil, parseError("no_event_id", "data.id of the URL is no id of a %s", o.Kind)
+	}
+	if s.Topic != "" && s.Topic != o.Kind {
+		return nil, nil // the same money, under ids that cannot be joined
 	}
 	return []Object{o}, nil
 }

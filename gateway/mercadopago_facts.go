@@ -78,6 +78,9 @@ func mercadoOrder(s Source, asked Object, a Answer) ([]order.Event, error) {
 		m.is("order.", mercadoOrders, f.get("status"), f.get("status_detail"))
 		if !m.broken() {
 			m.Payment = []string{id}
+			if of := o.get("id").Str; mercadoKinds["order"].MatchString(of) {
+				m.Payment = append(m.Payment, mercadoOrderID(of, id))
+			}
 		}
 		if !m.unknown() {
 			m.amount = m.decimal(f.get("amount"), cur, "amount")

@@ -38,6 +38,7 @@ var optional = []optionRow{
 	{"shop", func(s Source) bool { return s.Shop != "" }},
 	{"api_url", func(s Source) bool { return s.APIURL != "" }},
 	{"api_allow_private", func(s Source) bool { return s.APIAllowPrivate }},
+	{"topic", func(s Source) bool { return s.Topic != "" }},
 	{"authorization", func(s Source) bool { return s.Authorization != "" }},
 	{"tolerance", func(s Source) bool { return s.Tolerance != 0 }},
 	{"unconfirmed", func(s Source) bool { return s.Unconfirmed }},

@@ -96,6 +96,10 @@ type Source struct {
 	APIURL          string `json:"api_url,omitempty" yaml:"api_url"`
 	APIAllowPrivate bool   `json:"api_allow_private,omitempty" yaml:"api_allow_private"`
 
+	// Topic is which of Mercado Pago's notifications the source receives: "payment" or
+	// "order". Empty: whatever comes is asked about.
+	Topic string `json:"topic,omitempty" yaml:"topic"`
+
 	// Authorization is the static Authorization header that checkout sends; if
 	// set, a delivery must carry it.
 	Authorization string `json:"authorization,omitempty" yaml:"authorization"`

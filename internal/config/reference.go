@@ -138,6 +138,7 @@ var sourceHelp = map[string]string{
 	"shop":              "shopify: the host of the shop, e.g. example.myshopify.com",
 	"api_url":           "where the gateway's API is asked, instead of its own address",
 	"api_allow_private": "true: api_url may be http, and on a loopback or private address",
+	"topic":             "mercadopago: payment or order, which notifications arrive here; others are not asked about, and lists need payment",
 	"authorization":     "checkout: the Authorization header that you set for the workflow; then deliveries must carry it",
 	"tolerance":         "how far a signed time may be from now (e.g. 300s). Default: the scheme's",
 	"unconfirmed":       "true: you answer for what we could not confirm of the gateway (worldpay, flutterwave-v4, kushki, plaid, payu-latam; docs/gateways.md says what)",
