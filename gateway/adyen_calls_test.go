@@ -225,9 +225,9 @@ func TestAdyenJoins(t *testing.T) {
 				require.Equal(t, want, l, "bare %t: %s %s", bare, row.typ, row.success)
 			}
 			left, _ = want.Movable(order.MovementRefund, "EUR")
-			require.EqualValues(t, row.leaving, left)
+			require.Equal(t, row.leaving, left)
 			left, _ = want.Movable(order.MovementCapture, "EUR")
-			require.EqualValues(t, row.arrived, left)
+			require.Equal(t, row.arrived, left)
 
 			// The notification names the movement: so it is known where no answer came.
 			require.Equal(t, movementID, told[0].Reference)

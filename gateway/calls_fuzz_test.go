@@ -68,7 +68,8 @@ func FuzzCalls(f *testing.F) {
 		for _, ev := range v.Events {
 			for _, fact := range ev.Facts {
 				if v.Ref != "" && fact.Ref == v.Ref && fact.Misfit == "" {
-					require.Equal(t, m.Amount, order.Amount{Minor: fact.Amount, Currency: fact.Currency}, "another amount than was asked for")
+					moved := order.Amount{Minor: fact.Amount, Currency: fact.Currency}
+					require.Equal(t, moved, m.Amount, "another amount than was asked for")
 				}
 			}
 		}

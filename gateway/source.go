@@ -61,6 +61,7 @@ type Source struct {
 
 	// MerchantAccounts are adyen's merchant accounts that are ours; items of
 	// any other are flagged and never counted. Empty: all that the key signs for.
+	// Calls go to the first of them.
 	MerchantAccounts []string `json:"merchant_accounts,omitempty" yaml:"merchant_accounts"`
 
 	// Capture says whether adyen captures by itself after an authorisation:
@@ -87,9 +88,9 @@ type Source struct {
 	// request.
 	PublicURL string `json:"public_url,omitempty" yaml:"public_url"`
 
-	// AccessToken is what the gateway's API is asked with: its secret key, access
-	// token or "user:password"; see the gateway. Shop is the host of a Shopify
-	// shop. APIURL is asked instead of the gateway's own address;
+	// AccessToken is what the gateway's API is asked and called with: its secret
+	// key, access token or "user:password"; see the gateway. Shop is the host of a
+	// Shopify shop. APIURL takes the place of the gateway's own address;
 	// APIAllowPrivate lets it be http and on a private network.
 	AccessToken     string `json:"access_token,omitempty" yaml:"access_token"`
 	Shop            string `json:"shop,omitempty" yaml:"shop"`

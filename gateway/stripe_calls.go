@@ -65,7 +65,8 @@ func stripeMake(s Source, m order.Movement) (Call, error) {
 		return Call{}, callErrorf("the amount cannot be written as Stripe counts: %v", err)
 	}
 	amount := strconv.FormatInt(n, 10)
-	form, path := url.Values{}, ""
+	var path string
+	form := url.Values{}
 	switch m.Kind {
 	case order.MovementRefund:
 		path = "/v1/refunds"
