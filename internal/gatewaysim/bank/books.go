@@ -50,6 +50,9 @@ type Opening struct {
 	// ChargeOnly makes a charge of Stripe that belongs to no payment intent.
 	ChargeOnly bool
 
+	// Unmarked hides the metadata of refunds, which Mercado Pago's reference has, and no page promises.
+	Unmarked bool
+
 	// Hooks are faults of the webhooks that tell of it, instead of drawn ones.
 	Hooks Step
 }
@@ -165,6 +168,16 @@ func (p *payment) captured() (sum int64) {
 func (p *payment) refunded(of *move) (sum int64) {
 	for _, m := range p.moves {
 		if m.Kind == order.MovementRefund && m.Status != order.StatusFailed && (of == nil || m.of == of) {
+			sum += m.Amount.Minor
+		}
+	}
+	return sum
+}
+
+// returned is what was refunded and is not under way any more.
+func (p *payment) returned() (sum int64) {
+	for _, m := range p.moves {
+		if m.Kind == order.MovementRefund && m.Status == order.StatusOK {
 			sum += m.Amount.Minor
 		}
 	}

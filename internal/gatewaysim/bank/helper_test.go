@@ -227,8 +227,11 @@ func (s *stage) refund(gw string, p bank.Payment, cents int64, given, key string
 			body:   fmt.Sprintf(`{"amount":{"value":%q,"currency_code":"EUR"},"custom_id":%q}`, amount, given),
 		}
 	default:
-		return ask{method: "POST", path: "/v1/payments/" + p.IDs[0] + "/refunds", key: key, body: fmt.Sprintf(
-			`{"amount":%s,"metadata":{"paidonce_transaction":%q}}`, amount, given)}
+		return ask{
+			method: "POST", path: "/v1/payments/" + p.IDs[0] + "/refunds", key: key,
+			header: map[string]string{"X-Render-In-Process-Refunds": "true"},
+			body:   fmt.Sprintf(`{"amount":%s,"metadata":{"paidonce_transaction":%q}}`, amount, given),
+		}
 	}
 }
 

@@ -53,14 +53,15 @@ func (a *account) repeated(c *call, e *entry) reply {
 	return a.api.replayed(c, rep)
 }
 
-// keep puts an answer under the key, or frees the key where the gateway does not keep such an answer.
+// keep puts an answer under the key, or frees the key where the gateway does not keep such an answer. What was done is known, whatever
+// was answered.
 func (a *account) keep(c *call, rep reply) {
 	if c.key == "" {
 		return
 	}
 	e := a.keys[c.key]
 	e.busy, e.finish = false, nil
-	if !a.api.keeps(rep) {
+	if !a.api.keeps(rep) && c.latest == nil {
 		delete(a.keys, c.key)
 		return
 	}

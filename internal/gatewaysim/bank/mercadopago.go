@@ -16,7 +16,11 @@ import (
 //
 //   - Refunds (…/reference/chargebacks/_payments_id_refunds/post) demand X-Idempotency-Key. A call that is repeated is answered
 //     with what was made. How long keys are known, and what another body gets, is documented for orders only
-//     (…/docs/qr-code/resources/refund-errors: 24 hours, 409 idempotency_key_already_used, 409 refund_in_progress): here the same.
+//     (…/docs/qr-code/resources/refund-errors, …/docs/order/status-errors/integration-errors: 24 hours, 409
+//     idempotency_key_already_used, 409 refund_in_progress, 423 resource_locked): here the same, the last two by the key.
+//   - A refund that is under way is answered 400, unless X-Render-In-Process-Refunds asks for it
+//     (…/docs/checkout-api/payment-management/cancellations-and-refunds/refund-pix). It is made all the same, and its key known.
+//     That it is not shown without that header either, is what the page leaves open; the payment itself shows it.
 //   - Captures and cancellations (…/reference/payments/_payments_id/put) have no key: a repeated one is refused by the payment's
 //     state, error 2018. A capture of less changes transaction_amount, and lets go of the rest.
 //   - A refund that the payment's state or amount does not allow is error 2063.
@@ -35,10 +39,15 @@ var mercadoAPI = api{
 	keeps: func(rep reply) bool { return rep.status/100 == 2 },
 	fresh: true,
 	replayed: func(_ *call, rep reply) reply {
-		rep.status = http.StatusOK
+		if rep.status == http.StatusCreated {
+			rep.status = http.StatusOK
+		}
 		return rep
 	},
-	busy: func(*call) reply {
+	busy: func(c *call) reply {
+		if c.a.bank.draw("status", c.key)%2 == 0 {
+			return mercadoError(http.StatusLocked, "resource_locked", 0, "The key is in use.")
+		}
 		return mercadoError(http.StatusConflict, "refund_in_progress", 0, "A refund is already being processed for this payment.")
 	},
 	reused: func(*call, *entry) reply {
@@ -205,6 +214,11 @@ func mercadoRefund(c *call, _ string) reply {
 	}
 	told := func() { c.a.mercadoTell("payment.updated", p) }
 	c.refund(p, m, told, told)
-	c.latest = func() reply { return answer(http.StatusCreated, mercadoRefundObject(p, m)) }
+	c.latest = func() reply {
+		if m.hidden(c.r) {
+			return mercadoError(http.StatusBadRequest, "bad_request", 0, "The refund could not be processed")
+		}
+		return answer(http.StatusCreated, mercadoRefundObject(p, m))
+	}
 	return c.latest()
 }

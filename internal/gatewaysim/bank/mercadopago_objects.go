@@ -18,16 +18,25 @@ var mercadoStatuses = map[order.Status]string{order.StatusOK: "approved", order.
 // mercadoTime is how Mercado Pago writes times.
 const mercadoTime = "2006-01-02T15:04:05.000Z07:00"
 
+// hidden reports whether a refund is under way, and the call did not ask for such.
+func (m *move) hidden(r *request) bool {
+	return m.Status == order.StatusPending && r.header.Get("X-Render-In-Process-Refunds") != "true"
+}
+
 func mercadoRefundObject(p *payment, m *move) fields {
-	return fields{
+	o := fields{
 		"id": json.Number(m.Ref), "payment_id": json.Number(p.id), "amount": json.Number(major(m.Amount.Minor, p.Amount.Currency)),
 		"metadata": texts(m.metadata), "source": fields{"id": "44444001", "name": "Example", "type": "collector"}, "date_created": m.At.Format(mercadoTime),
 		"unique_sequence_number": nil, "refund_mode": "standard", "adjustment_amount": 0, "status": mercadoStatuses[m.Status], "reason": nil, "labels": []any{},
 	}
+	if p.Unmarked {
+		o["metadata"] = fields{}
+	}
+	return o
 }
 
 func (a *account) mercadoPayment(p *payment) fields {
-	amount, captured, refunded, refunds := p.Amount.Minor, p.captured(), p.refunded(nil), []any{}
+	amount, captured, refunded, refunds := p.Amount.Minor, p.captured(), p.returned(), []any{}
 	for _, m := range p.moves {
 		if m.Kind == order.MovementRefund {
 			refunds = append(refunds, mercadoRefundObject(p, m))
@@ -70,12 +79,18 @@ func mercadoShow(c *call, _ string) reply {
 }
 
 func mercadoRefunds(c *call, _ string) reply {
-	return answer(http.StatusOK, c.a.mercadoPayment(c.op.about)["refunds"])
+	refunds := []any{}
+	for _, m := range c.op.about.moves {
+		if m.Kind == order.MovementRefund && !m.hidden(c.r) {
+			refunds = append(refunds, mercadoRefundObject(c.op.about, m))
+		}
+	}
+	return answer(http.StatusOK, refunds)
 }
 
 func mercadoShowRefund(c *call, _ string) reply {
 	_, id, _ := strings.Cut(c.r.path, "/refunds/")
-	if m := c.op.about.find(order.MovementRefund, id); m != nil {
+	if m := c.op.about.find(order.MovementRefund, id); m != nil && !m.hidden(c.r) {
 		return answer(http.StatusOK, mercadoRefundObject(c.op.about, m))
 	}
 	return mercadoError(http.StatusNotFound, "not_found", 2032, "Refund not found")

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/paidonce/paidonce/internal/gatewaysim/bank"
+	"github.com/paidonce/paidonce/order"
 )
 
 func TestMercadoPagoReads(t *testing.T) {
@@ -57,6 +58,38 @@ func TestMercadoPagoReads(t *testing.T) {
 		require.Equal(t, row.code, got.body.Get("cause.0.code").String(), row)
 		require.EqualValues(t, row.status, got.body.Get("status").Int())
 	}
+}
+
+// TestMercadoPagoHidesWhatIsUnderWay: without the header that asks for it, a refund that is under way looks like a failure. Whoever
+// repeats it under its key makes no second one.
+func TestMercadoPagoHidesWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := open(t, bank.Options{})
+	p := s.pay("mercadopago", "A-1", true)
+	path := "/v1/payments/" + p.IDs[0]
+	s.Script(bank.Match{Kind: bank.Refund}, bank.Step{bank.RefundPends})
+	blind := s.refund("mercadopago", p, 1000, "m-1", "k-1")
+	asking := blind.header
+	blind.header = nil
+	require.Equal(t, 400, s.do("mercadopago", blind).status)
+	require.Equal(t, 400, s.do("mercadopago", blind).status)
+	require.Len(t, asked(s.book(p)), 1)
+	require.Equal(t, "[]", s.get("mercadopago", path+"/refunds").text)
+	list := s.do("mercadopago", ask{method: "GET", path: path + "/refunds", header: asking})
+	require.Equal(t, `["in_process"]`, list.body.Get("#.status").Raw)
+	one := path + "/refunds/" + list.body.Get("0.id").Raw
+	require.Equal(t, 404, s.get("mercadopago", one).status)
+	require.Equal(t, 200, s.do("mercadopago", ask{method: "GET", path: one, header: asking}).status)
+	require.Equal(t, `["approved",0.00,1]`, s.get("mercadopago", path).body.Get("[status,transaction_amount_refunded,refunds.#]").Raw)
+	s.Settle(t.Context())
+	require.Equal(t, 200, s.do("mercadopago", blind).status)
+	require.Equal(t, `["approved",10.00]`, s.get("mercadopago", path).body.Get("[status,transaction_amount_refunded]").Raw)
+
+	p, err := s.Open(bank.Opening{Source: p.Source, Amount: order.Amount{Minor: 5000, Currency: "EUR"}, Captured: true, Unmarked: true})
+	require.NoError(t, err)
+	made := s.do("mercadopago", s.refund("mercadopago", p, 1000, "m-2", "k-2"))
+	require.Equal(t, `{}`, made.body.Get("metadata").Raw)
+	require.Equal(t, "m-2", asked(s.book(p))[0].Given)
 }
 
 func TestMercadoPagoSearch(t *testing.T) {
