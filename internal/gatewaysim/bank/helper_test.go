@@ -95,6 +95,8 @@ func credentials(s gateway.Source) gateway.Source {
 	case "adyen":
 		s.Capture = gateway.CaptureManual
 		s.AccessToken = cmp.Or(s.AccessToken, "key")
+	case "mercadopago":
+		s.Topic = "payment"
 	case "stripe":
 		s.AccessToken = cmp.Or(s.AccessToken, "rk_test_1")
 	}

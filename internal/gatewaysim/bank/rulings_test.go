@@ -139,64 +139,6 @@ func TestRefusedByWebhook(t *testing.T) {
 	require.NotNil(t, l.movement(3, order.MovementRefund, "A-1", 1000))
 }
 
-// TestLook finds what was done, and proves of what was not that it was not.
-func TestLook(t *testing.T) {
-	t.Parallel()
-	called(t, func(t *testing.T, g *gateway.Gateway) {
-		if g.Calls.Look == nil {
-			t.Skip("it cannot be asked")
-		}
-		for title, row := range map[string]struct {
-			kind     order.MovementKind
-			captured bool
-		}{"refund": {order.MovementRefund, true}, "capture": {order.MovementCapture, false}, "void": {order.MovementVoid, false}} {
-			for fault, want := range map[bank.Fault]gateway.Ruling{bank.LostAfter: gateway.Done, bank.LostBefore: gateway.Absent} {
-				s := open(t, bank.Options{})
-				l := newLedgers(t, s, g.Name)
-				s.pay(g.Name, "A-1", row.captured)
-				s.Pump(t.Context())
-				l.webhooks()
-				cents := int64(1000)
-				if row.kind == order.MovementVoid {
-					cents = 5000
-				}
-				m := l.movement(1, row.kind, "A-1", cents)
-				if row.kind == order.MovementRefund { // another's, of the same amount
-					v, err := l.try(l.movement(2, row.kind, "A-1", cents), key(2, 1))
-					require.NoError(t, err)
-					require.Equal(t, gateway.Done, v.Ruling)
-				}
-				s.Script(bank.Match{Kind: bank.Kind(row.kind)}, bank.Step{fault})
-				_, err := l.try(m, key(1, 1))
-				require.Error(t, err)
-				v, err := l.look(m)
-				require.NoError(t, err)
-				if unproven[g.Name+" "+title+" "+string(want)] {
-					require.Equal(t, gateway.Unsure, v.Ruling, "%s %s: %s", title, fault, v.Detail)
-					continue
-				}
-				require.Equal(t, want, v.Ruling, "%s %s: %s", title, fault, v.Detail)
-				if want != gateway.Done {
-					continue
-				}
-				again, err := l.try(m, key(1, 1))
-				require.NoError(t, err)
-				if again.Ruling == gateway.Done { // where there is no key it is refused by now
-					require.Equal(t, v.Ref, again.Ref)
-				}
-				l.take(v)
-				s.Settle(t.Context())
-				l.webhooks()
-				book := s.Books().Payments[0].Sums["EUR"]
-				require.Equal(t, bank.Sums{Captured: book.Captured, Refunded: book.Refunded}, l.sums("A-1"), title)
-			}
-		}
-	})
-}
-
-// unproven is what a lookup cannot prove, by gateway, movement and what would have to be proven.
-var unproven = map[string]bool{}
-
 // TestListing: what no webhook told, the list does, with the same ids.
 func TestListing(t *testing.T) {
 	t.Parallel()
