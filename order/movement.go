@@ -92,10 +92,10 @@ func (l *Ledger) Movable(kind MovementKind, currency string) (int64, error) {
 		return no(AlreadyCaptured)
 	case l.Phase.closed():
 		return no(PaymentOver)
-	case m.Authorized <= taken:
+	case m.Authorized <= add(taken, m.Released): // what was released after a capture is not held any more
 		return no(NothingAuthorized)
 	}
-	return m.Authorized - taken, nil
+	return m.Authorized - add(taken, m.Released), nil
 }
 
 // leaving is what was refunded or is being refunded, at most: a total may count what is pending, and may not.

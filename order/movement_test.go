@@ -23,7 +23,9 @@ func TestMovable(t *testing.T) {
 	}
 	capture := func(minor int64) order.Fact { return fact(order.KindCaptured, "", "", minor) }
 	auth := func(minor int64) order.Fact { return fact(order.KindAuthorized, "", "", minor) }
-	refund := func(ref string, s order.Status, minor int64) order.Fact { return fact(order.KindRefunded, ref, s, minor) }
+	refund := func(ref string, s order.Status, minor int64) order.Fact {
+		return fact(order.KindRefunded, ref, s, minor)
+	}
 	for name, tt := range map[string]struct {
 		facts []order.Fact
 		kind  order.MovementKind
@@ -47,6 +49,8 @@ func TestMovable(t *testing.T) {
 		"capture: the rest":                      {[]order.Fact{auth(5000), capture(2000)}, order.MovementCapture, 3000, ""},
 		"capture: what is on its way is taken":   {[]order.Fact{auth(5000), fact(order.KindCaptured, "cap", order.StatusPending, 2000)}, order.MovementCapture, 3000, ""},
 		"capture: all was":                       {[]order.Fact{auth(5000), capture(5000)}, order.MovementCapture, 0, order.NothingAuthorized},
+		"capture: what was released is gone":     {[]order.Fact{auth(5000), capture(2000), fact(order.KindReleased, "", "", 2500)}, order.MovementCapture, 500, ""},
+		"capture: the rest was released":         {[]order.Fact{auth(5000), capture(2000), fact(order.KindReleased, "", "", 3000)}, order.MovementCapture, 0, order.NothingAuthorized},
 		"capture: over":                          {[]order.Fact{auth(5000), fact(order.KindPhase, "", order.StatusExpired, 0)}, order.MovementCapture, 0, order.PaymentOver},
 		"void: what is authorized":               {[]order.Fact{auth(5000)}, order.MovementVoid, 5000, ""},
 		"void: something was captured":           {[]order.Fact{auth(5000), capture(1)}, order.MovementVoid, 0, order.AlreadyCaptured},
