@@ -226,6 +226,23 @@ func TestMovementsThatAreRefused(t *testing.T) {
 	require.EqualValues(t, 100, l.moved(several, "captures", all)["amount"], "of the one that fits")
 }
 
+// Of several payments of which none can be moved the one that says most says why: a failed attempt says little.
+func TestWhyNothingMoves(t *testing.T) {
+	t.Parallel()
+	l := goLive(t, callable)
+	id, _ := l.order("ord_1")
+	gone := order.Fact{Kind: order.KindPhase, Status: order.StatusFailed}
+	l.deliver(hook("evt_1", "pi_1", "ord_1", gone))
+	l.deliver(hook("evt_2", "pi_2", "ord_1", authorized(5000), captured(5000)))
+	l.deliver(hook("evt_3", "pi_3", "ord_1", gone))
+	for what, why := range map[string]string{"captures": "nothing_authorized", "voids": "already_captured"} {
+		require.Equal(t, why, faultsOf(t, l.move(id, what, `{"data":{}}`))[0].Code)
+		require.Equal(t, "payment_over", faultsOf(t, l.move(id, what, `{"data":{"payment":"pi_1"}}`))[0].Code)
+	}
+	l.moved(id, "refunds", `{"data":{}}`)
+	require.Equal(t, "under_way", faultsOf(t, l.move(id, "refunds", `{"data":{}}`))[0].Code)
+}
+
 // One id may stand for two payments at two gateways: only the one that the order has is moved, by its own gateway.
 func TestPaymentOfOneNameAtAnotherGateway(t *testing.T) {
 	t.Parallel()
