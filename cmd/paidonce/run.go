@@ -38,6 +38,8 @@ type commands struct {
 
 	Transactions transactionsCmd `cmd:"" group:"look" help:"List what gateways were asked to move, and say what became of it where nobody else can."`
 
+	Reconcile reconcileCmd `cmd:"" group:"look" help:"Hold a gateway's payout report against what is known here."`
+
 	Keys keysCmd `cmd:"" group:"look" help:"Make API keys, and say what became of an Idempotency-Key."`
 
 	Verify verifyCmd `cmd:"" group:"look" help:"Say why a signature does not match."`

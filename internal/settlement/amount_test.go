@@ -128,13 +128,10 @@ func TestAmountsComeBack(t *testing.T) {
 
 func TestSort(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		numbers := rapid.SliceOfN(rapid.IntRange(-50, 50), 0, 200).Draw(rt, "numbers")
 		size := rapid.IntRange(1, 60).Draw(rt, "size")
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
 		first, second, files, err := settlement.Sort(dir, size, numbers)
 		if err != nil {
 			rt.Fatal(err)

@@ -14,27 +14,57 @@ type Reason string
 
 // The reasons.
 const (
-	Unreadable      Reason = "unreadable"       // the row cannot be read exactly
-	UnknownType     Reason = "unknown_type"     // it is about a payment, and called by a word that is not known
-	NoPaymentID     Reason = "no_payment_id"    // it names no payment
-	UnknownPayment  Reason = "unknown_payment"  // no payment here is known under its ids
-	Twice           Reason = "twice"            // the same booking stands in the file before
-	CurrencyDiffers Reason = "currency_differs" // the payment is in another currency here
-	AmountDiffers   Reason = "amount_differs"   // it is another amount here
-	NotCaptured     Reason = "not_captured"     // the payment is known, and no such capture
-	UnknownRefund   Reason = "unknown_refund"   // the payment is known, and no such refund
-	UnknownDispute  Reason = "unknown_dispute"  // the payment is known, and no such dispute
-	StatusDiffers   Reason = "status_differs"   // the very thing is known, and has not come as far here, or farther
-	TooMany         Reason = "too_many"         // more lines are about the payment than are looked at
-	NotInFile       Reason = "not_in_file"      // ours: a captured payment that no line is about
+	Unreadable      Reason = "unreadable"
+	UnknownType     Reason = "unknown_type"
+	NoPaymentID     Reason = "no_payment_id"
+	UnknownPayment  Reason = "unknown_payment"
+	Twice           Reason = "twice"
+	CurrencyDiffers Reason = "currency_differs"
+	AmountDiffers   Reason = "amount_differs"
+	NotCaptured     Reason = "not_captured"
+	UnknownRefund   Reason = "unknown_refund"
+	UnknownDispute  Reason = "unknown_dispute"
+	StatusDiffers   Reason = "status_differs"
+	TooMany         Reason = "too_many"
+	NotInFile       Reason = "not_in_file" // the only one of what has no line
 )
+
+var reasons = []struct {
+	reason   Reason
+	sentence string
+}{
+	{Unreadable, "the row cannot be read exactly"},
+	{UnknownType, "it is about a payment, and called by a word that is not known"},
+	{NoPaymentID, "it names no payment"},
+	{UnknownPayment, "no payment here is known under its ids"},
+	{Twice, "the same booking stands in the file before"},
+	{CurrencyDiffers, "the payment is in another currency here"},
+	{AmountDiffers, "it is another amount here"},
+	{NotCaptured, "the payment is known, and no such capture"},
+	{UnknownRefund, "the payment is known, and no such refund"},
+	{UnknownDispute, "the payment is known, and no such dispute"},
+	{StatusDiffers, "the very thing is known, and stands otherwise here"},
+	{TooMany, "more lines are about the payment than are looked at"},
+	{NotInFile, "the payment was captured here in the span of the file, and is in no line"},
+}
 
 // Reasons returns every reason, in the order in which documents list them.
 func Reasons() []Reason {
-	return []Reason{
-		Unreadable, UnknownType, NoPaymentID, UnknownPayment, Twice, CurrencyDiffers, AmountDiffers, NotCaptured, UnknownRefund,
-		UnknownDispute, StatusDiffers, TooMany, NotInFile,
+	all := make([]Reason, len(reasons))
+	for i, r := range reasons {
+		all[i] = r.reason
 	}
+	return all
+}
+
+// Sentence says in a few words what the reason means.
+func (r Reason) Sentence() string {
+	for _, of := range reasons {
+		if of.reason == r {
+			return of.sentence
+		}
+	}
+	return string(r)
 }
 
 // Finding is a line that nothing explains, or a payment of ours that is in no line.

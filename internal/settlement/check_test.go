@@ -70,7 +70,8 @@ func TestCheck(t *testing.T) {
 		"total and ids":         {facts{captured(5000), eur(order.KindCaptured, "a", order.StatusOK, 5000)}, theirs{line(2, settlement.Capture, "a", 5000)}, nil},
 		"a total, and an unknown id": {
 			facts{captured(5000), eur(order.KindCaptured, "a", order.StatusOK, 2000)},
-			theirs{line(2, settlement.Capture, "a", 2000), line(3, settlement.Capture, "x", 3000)}, nil,
+			theirs{line(2, settlement.Capture, "a", 2000), line(3, settlement.Capture, "x", 3000)},
+			nil,
 		},
 
 		"refunds in all":           {facts{captured(5000), eur(order.KindRefunded, "", "", 1500)}, theirs{line(2, settlement.Refund, "a", 1000), line(3, settlement.Refund, "b", 500)}, nil},
@@ -93,6 +94,7 @@ func TestCheck(t *testing.T) {
 		"of everything":               {facts{captured(5000), eur(order.KindDisputed, "d", order.StatusLost, order.All)}, theirs{line(2, settlement.Dispute, "", 4321)}, nil},
 		"a dispute we do not know":    {facts{captured(5000)}, theirs{line(2, settlement.Dispute, "d", 5000)}, []string{"2 unknown_dispute"}},
 		"one that there is none of":   {facts{captured(5000), eur(order.KindDisputed, "d", order.StatusNone, 0)}, theirs{line(2, settlement.Dispute, "d", 5000)}, []string{"2 unknown_dispute"}},
+		"or was":                      {facts{captured(5000), eur(order.KindDisputed, "d", order.StatusNone, 5000)}, theirs{line(2, settlement.Dispute, "", 5000)}, []string{"2 unknown_dispute"}},
 		"won":                         {facts{captured(5000), eur(order.KindDisputed, "d", order.StatusWon, 5000)}, theirs{line(2, settlement.Dispute, "d", 5000), line(3, settlement.DisputeReversed, "d", 5000)}, nil},
 		"won, in another file":        {facts{captured(5000), eur(order.KindDisputed, "d", order.StatusWon, 5000)}, theirs{line(3, settlement.DisputeReversed, "d", 5000)}, nil},
 		"won there, lost here":        {facts{captured(5000), eur(order.KindDisputed, "d", order.StatusLost, 5000)}, theirs{line(2, settlement.Dispute, "d", 5000), line(3, settlement.DisputeReversed, "d", 5000)}, []string{"3 status_differs: the dispute is lost here"}},
@@ -100,15 +102,18 @@ func TestCheck(t *testing.T) {
 		"given back out of nothing":   {facts{captured(5000)}, theirs{line(3, settlement.DisputeReversed, "d", 5000)}, []string{"3 unknown_dispute"}},
 		"taken as a refund": {
 			facts{captured(5000), {Kind: order.KindRefunded, Ref: "r", Status: order.StatusOK, Amount: 5000, Currency: "EUR", Forced: true}, eur(order.KindDisputed, "d", order.StatusLost, 5000)},
-			theirs{line(2, settlement.Dispute, "r", 5000)}, nil,
+			theirs{line(2, settlement.Dispute, "r", 5000)},
+			nil,
 		},
 		"taken as a refund that is told in all": {
 			facts{captured(10000), eur(order.KindRefunded, "", "", 10000)},
-			theirs{line(2, settlement.Refund, "", 6000), line(3, settlement.Dispute, "", 4000)}, nil,
+			theirs{line(2, settlement.Refund, "", 6000), line(3, settlement.Dispute, "", 4000)},
+			nil,
 		},
 		"two disputes of one amount": {
 			facts{captured(10000), eur(order.KindDisputed, "d", order.StatusLost, 4000), eur(order.KindDisputed, "e", order.StatusOpen, 4000)},
-			theirs{line(2, settlement.Dispute, "", 4000), line(3, settlement.Dispute, "", 4000)}, nil,
+			theirs{line(2, settlement.Dispute, "", 4000), line(3, settlement.Dispute, "", 4000)},
+			nil,
 		},
 
 		"another currency": {
@@ -117,15 +122,18 @@ func TestCheck(t *testing.T) {
 			[]string{"2 currency_differs ours 50.00 EUR", "3 currency_differs ours 1.00 EUR"},
 		},
 		"a dispute in another currency": {
-			facts{captured(5000), eur(order.KindDisputed, "d", order.StatusLost, 5000)}, theirs{in("USD", line(2, settlement.Dispute, "d", 5400))},
+			facts{captured(5000), eur(order.KindDisputed, "d", order.StatusLost, 5000)},
+			theirs{in("USD", line(2, settlement.Dispute, "d", 5400))},
 			[]string{"2 currency_differs ours 50.00 EUR"},
 		},
 		"two currencies, both right": {
 			facts{captured(5000), {Kind: order.KindCaptured, Amount: 700, Currency: "USD"}},
-			theirs{in("USD", line(2, settlement.Capture, "a", 700)), line(3, settlement.Capture, "b", 5000)}, nil,
+			theirs{in("USD", line(2, settlement.Capture, "a", 700)), line(3, settlement.Capture, "b", 5000)},
+			nil,
 		},
 		"what does not fit 64 bits": {
-			facts{captured(5000)}, theirs{line(2, settlement.Capture, "a", order.All-1), line(3, settlement.Capture, "b", order.All-1)},
+			facts{captured(5000)},
+			theirs{line(2, settlement.Capture, "a", order.All-1), line(3, settlement.Capture, "b", order.All-1)},
 			[]string{"2 amount_differs ours 50.00 EUR: 2 lines come to 92233720368547758.06", "3 amount_differs ours 50.00 EUR: 2 lines come to 92233720368547758.06"},
 		},
 	} {

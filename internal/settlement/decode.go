@@ -24,7 +24,7 @@ var errRecord = errors.New("a row is longer than 1 MiB; is a quotation mark miss
 func decoded(r io.Reader) io.Reader {
 	raw := bufio.NewReader(r)
 	head, _ := raw.Peek(4)
-	var t transform.Transformer = unicode.BOMOverride(transform.Nop)
+	t := unicode.BOMOverride(transform.Nop)
 	if len(head) == 4 {
 		switch {
 		case head[0] != 0 && head[1] == 0 && head[2] != 0 && head[3] == 0:

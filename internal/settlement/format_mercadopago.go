@@ -28,7 +28,13 @@ var mercadoReleased = &Format{
 			begins string
 			kind   Kind
 		}{
-			{"reserve_for_", Reserve}, {"payout", Payout}, {"withdrawal", Payout}, {"tax_", Fee}, {"shipping", Fee}, {"fee_", Fee}, {"fee-", Fee},
+			{"reserve_for_", Reserve},
+			{"payout", Payout},
+			{"withdrawal", Payout},
+			{"tax_", Fee},
+			{"shipping", Fee},
+			{"fee_", Fee},
+			{"fee-", Fee},
 			{"asset_management", Other},
 		} {
 			if strings.HasPrefix(word, g.begins) {

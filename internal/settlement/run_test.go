@@ -161,6 +161,25 @@ func TestRun(t *testing.T) {
 	require.Equal(t, want, have, "a span has two ends")
 }
 
+// A hold and its end have one id, and are two bookings.
+func TestRunBookingsOfOneID(t *testing.T) {
+	t.Parallel()
+	r, err := settlement.NewReader(bytes.NewReader(report(t, "paypal-stl.csv")), settlement.Options{})
+	require.NoError(t, err)
+	sum, err := settlement.Run(t.Context(), &books{}, r, settlement.Work{Realms: live, Each: func(f settlement.Finding) error {
+		require.NotEqual(t, settlement.Twice, f.Reason)
+		return nil
+	}})
+	require.NoError(t, err)
+	held := 0
+	for _, o := range sum.Others {
+		if o.Kind == settlement.Reserve {
+			held++
+		}
+	}
+	require.Equal(t, 2, held)
+}
+
 func TestRunAllExplained(t *testing.T) {
 	t.Parallel()
 	b := &books{}
