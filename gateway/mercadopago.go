@@ -44,7 +44,7 @@ var MercadoPago = &Gateway{
 			"An authorisation is captured once; what was not taken is let go. " +
 			"A refund carries the call's id in its `metadata` (`paidonce_transaction`); a capture and a void leave no mark, and are found by where the payment stands. " +
 			"A call that is in doubt is looked up among the payment's refunds, or in the payment; where a refund of its amount says nothing of whose it is, a person must look. " +
-			"Not confirmed: how long Mercado Pago knows a key (a day is assumed), what it answers to a key that comes with another request, " +
+			"Not confirmed: how long Mercado Pago knows a key (a day is assumed, as with the refunds of orders), what it answers to a key that comes with another request, " +
 			"that it shows a refund's `metadata` again, and whether a change of a payment looks at the key at all; captures and voids do not need it, since there is one of each.",
 		Notes: "Subscribe to *Payments* or to *Order (Mercado Pago)*, not to both: the two name the same money by ids that cannot be joined. " +
 			"Say which with `topic`, and what names the other is not asked about; lists of lost payments need `topic: payment`, since they have the payments of orders too. " +

@@ -20,7 +20,9 @@ import (
 //     go by its absence.
 //   - Refunds that are under way are answered with 400, as if they had failed, unless X-Render-In-Process-Refunds asks for them.
 //     https://www.mercadopago.com.br/developers/en/docs/checkout-api/payment-management/cancellations-and-refunds/refund-pix
-//   - How long a key is known is published nowhere. A day is what this API's neighbours promise at least.
+//   - How long a key is known is published for the refunds of orders only: 24 hours. That changes of a payment (PUT) look at keys is
+//     published nowhere; they do not need one, since there is one capture at most, and one cancellation.
+//     https://www.mercadopago.com.br/developers/en/docs/qr-code/resources/refund-errors
 //
 // https://www.mercadopago.com.br/developers/en/reference/chargebacks/_payments_id_refunds/post,
 // https://www.mercadopago.com.br/developers/en/reference/payments/_payments_id/put
@@ -144,7 +146,7 @@ func readMercado(s Source, m order.Movement, r Reply) Verdict {
 	case !made.ours(m, id, made.marked == ""):
 		return unsure(r, "the refund is another than was asked for")
 	}
-	return made.verdict(m)
+	return made.verdict()
 }
 
 // mercadoRefund is a refund as the API shows it by itself.
@@ -188,7 +190,7 @@ func (r *mercadoRefundNow) ours(m order.Movement, payment string, anyway bool) b
 	return r.of == payment && r.amount == m.Amount && (r.marked == m.ID || anyway)
 }
 
-func (r *mercadoRefundNow) verdict(m order.Movement) Verdict {
+func (r *mercadoRefundNow) verdict() Verdict {
 	if r.status == order.StatusFailed {
 		return Verdict{Ruling: Declined, Code: codeWord(r.word), Detail: "the refund is " + r.word}
 	}
@@ -198,7 +200,8 @@ func (r *mercadoRefundNow) verdict(m order.Movement) Verdict {
 
 // mercadoIssues are the codes of refusals that are more, or less, than a refusal.
 var mercadoIssues = map[string]Ruling{
-	"2063": Unsure, // The action requested is not valid for the current payment state: ours may have brought it there
+	"2018": Unsure, // The action requested is not valid for the current payment state: ours may have brought it there
+	"2063": Unsure, // the same, of refunds
 	"3005": Unsure, // Not valid action, the resource is in a state that does not allow this operation
 	"2001": Later,  // Already posted the same request in the last minute
 

@@ -172,6 +172,7 @@ func TestMercadoPagoCallAnswers(t *testing.T) {
 		{"T104_KeyUsed", answered(409, `{"errors":[{"code":"idempotency_key_already_used"}]}`), gateway.Reused, "idempotency_key_already_used"},
 		{"T105_WrongState", refusal(400, "2063"), gateway.Unsure, "2063"},
 		{"T105_WrongStateAsAText", refusal(400, `"2063"`), gateway.Unsure, "2063"},
+		{"T105_WrongStateOfTheCapture", refusal(400, "2018"), gateway.Unsure, "2018"},
 		{"T105_StateDoesNotAllow", refusal(400, "3005"), gateway.Unsure, "3005"},
 		{"T105_ANewCode", refusal(400, "99999"), gateway.Unsure, "99999"},
 		{"T105_NoCode", answered(400, `{"message":"Zebra","error":"bad_request","status":400,"cause":[]}`), gateway.Unsure, "bad_request"},
@@ -407,10 +408,7 @@ func TestMercadoPagoListing(t *testing.T) {
 		at time.Time
 	}
 	var there []changed
-	for i := range 120 {
-		there = append(there, changed{i + 1, now.Add(time.Second + time.Duration(i/3)*time.Millisecond)})
-	}
-	search := func(q url.Values) string {
+	search := func(q url.Values, exclusive bool) string {
 		from, err := time.Parse(time.RFC3339, q.Get("begin_date"))
 		require.NoError(t, err)
 		until, err := time.Parse(time.RFC3339, q.Get("end_date"))
@@ -420,7 +418,7 @@ func TestMercadoPagoListing(t *testing.T) {
 		require.NoError(t, err)
 		var results []map[string]any
 		for _, p := range there {
-			if p.at.Before(from) || p.at.After(until) {
+			if p.at.Before(from) || p.at.After(until) || exclusive && p.at.Equal(from) {
 				continue
 			}
 			if offset--; offset < 0 && len(results) < 50 {
@@ -431,24 +429,30 @@ func TestMercadoPagoListing(t *testing.T) {
 		require.NoError(t, err)
 		return string(body)
 	}
-	seen := map[string]bool{}
-	page, pages := "", 0
-	for {
-		got, err := list.Read(s, gateway.Answer{Body: []byte(search(query(page))), Started: now})
-		require.NoError(t, err)
-		for _, o := range got.Objects {
-			require.Equal(t, "payment", o.Kind)
-			seen[o.ID] = true
+	for _, exclusive := range []bool{false, true} { // whether it has what happened at begin_date itself
+		there = nil
+		for i := range 120 {
+			there = append(there, changed{i + 1, now.Add(time.Second + time.Duration(i/3)*time.Millisecond)})
 		}
-		there[7*pages].at = now.Add(2 * time.Hour) // it leaves the span
-		pages++
-		require.Less(t, pages, 10)
-		if page = got.Next; page == "" {
-			break
+		seen := map[string]bool{}
+		page, pages := "", 0
+		for {
+			got, err := list.Read(s, gateway.Answer{Body: []byte(search(query(page), exclusive)), Started: now})
+			require.NoError(t, err)
+			for _, o := range got.Objects {
+				require.Equal(t, "payment", o.Kind)
+				seen[o.ID] = true
+			}
+			there[7*pages].at = now.Add(2 * time.Hour) // it leaves the span
+			pages++
+			require.Less(t, pages, 10)
+			if page = got.Next; page == "" {
+				break
+			}
 		}
+		require.Len(t, seen, 120)
+		require.GreaterOrEqual(t, pages, 3)
 	}
-	require.Len(t, seen, 120)
-	require.GreaterOrEqual(t, pages, 3)
 
 	same := `{"id":7,"date_last_updated":"2026-01-01T06:00:00.000-04:00"}`
 	got, err := list.Read(s, gateway.Answer{Body: []byte(`{"paging":{"limit":2,"offset":4},"results":[` + same + `,` + same + `]}`), Started: now})

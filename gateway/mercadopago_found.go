@@ -61,7 +61,7 @@ func mercadoRefundFound(m order.Movement, id string, r Reply) Verdict {
 	case len(ours) > 1:
 		return unsure(r, "several refunds have the movement's id")
 	case len(ours) == 1 && ours[0].ours(m, id, false):
-		return ours[0].verdict(m)
+		return ours[0].verdict()
 	case len(ours) == 1:
 		return unsure(r, "the refund with the movement's id is another than was asked for")
 	case open:
