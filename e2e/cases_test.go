@@ -136,7 +136,7 @@ func newStage(t *testing.T, url string, pool *pgxpool.Pool, processes bool, conf
 	if err != nil {
 		return nil, nil, err
 	}
-	s.Network, err = network.New(network.Options{MerchantHost: merchantHost, Merchant: s.Merchant, Authority: authority})
+	s.Network, err = network.New(network.Options{MerchantHost: merchantHost, Merchant: s.Merchant, Authority: authority, Outside: conf.outside})
 	if err != nil {
 		return nil, nil, err
 	}

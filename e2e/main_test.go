@@ -29,6 +29,7 @@ const (
 	envConfig  = "PAIDONCE_E2E_CONFIG"  // the configuration file
 	envClock   = "PAIDONCE_E2E_CLOCK"   // a file with the program's time; empty: the real one
 	envNetwork = "PAIDONCE_E2E_NETWORK" // the recording network; empty: the real one
+	envQuick   = "PAIDONCE_E2E_QUICK"   // not empty: quickMoves
 )
 
 // authority signs for every outside host. All programs under test trust it, and
@@ -116,6 +117,9 @@ func child(part string) int {
 	}
 	if addr := os.Getenv(envNetwork); addr != "" {
 		edges.DialContext = dialer(addr)
+	}
+	if os.Getenv(envQuick) != "" {
+		edges.Moves = quickMoves()
 	}
 	run := app.Serve
 	if part == "work" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +58,9 @@ type settings struct {
 	Workers     map[string]any     `json:"workers"`
 	Limits      map[string]any     `json:"limits,omitempty"`
 	Accounts    map[string]account `json:"accounts"`
+
+	outside http.Handler // answers what is called on the network but merchants; nil: what the test lays out
+	quick   bool         // money is moved at paces for which a test can wait; of processes
 }
 
 type account struct {
@@ -169,6 +173,9 @@ func (p *program) startChild(ctx context.Context, process, name string) (*instan
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(cleanEnv(), envChild+"="+process, envConfig+"="+p.configPath(),
 		envNetwork+"="+p.network, "PAIDONCE_DATABASE_URL="+p.databaseURL(name))
+	if p.settings.quick {
+		cmd.Env = append(cmd.Env, envQuick+"=1")
+	}
 	if p.now.Load() != 0 {
 		cmd.Env = append(cmd.Env, envClock+"="+p.clockPath())
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/paidonce/paidonce/internal/config"
+	"github.com/paidonce/paidonce/outbound"
 )
 
 // Edges is where the program touches the world. The zero value is the real
@@ -39,6 +40,9 @@ type Edges struct {
 	// RootCAs are the authorities that the certificates of gateways' servers chain
 	// to. Nil: the system's.
 	RootCAs *x509.CertPool
+
+	// Moves are the paces at which money is moved at gateways, for tests that cannot wait. Default: the mover's own.
+	Moves outbound.MoveOptions
 
 	// Log gets everything. Default: discarded.
 	Log *slog.Logger

@@ -59,7 +59,9 @@ func (p *program) newMover(st *store.Store) (*outbound.Mover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return outbound.NewMover(st, client, p.live.source, outbound.MoveOptions{Logger: p.log, Registerer: p.registry})
+	opts := p.edges.Moves
+	opts.Logger, opts.Registerer = p.log, p.registry
+	return outbound.NewMover(st, client, p.live.source, opts)
 }
 
 // stuckAfter is how long an object may wait to be asked about before it is noted.
