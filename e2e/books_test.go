@@ -3,7 +3,9 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -32,7 +34,16 @@ func quickMoves() outbound.MoveOptions {
 	some := func(n int) []time.Duration { return slices.Repeat([]time.Duration{100 * time.Millisecond}, n) }
 	return outbound.MoveOptions{
 		Deadline: time.Second, SettleTimeout: 3 * time.Second, Lease: 5 * time.Second, JobTimeout: 8 * time.Second,
-		TickEvery: 250 * time.Millisecond, TickGrace: 500 * time.Millisecond, Retry: some(5), Denied: some(1), Lookup: some(500),
+		TickEvery: 250 * time.Millisecond, TickGrace: 500 * time.Millisecond, Retry: some(5), Denied: some(1), Lookup: some(500), Settled: 10 * time.Second,
+	}
+}
+
+// quickFetches are the fetcher's, likewise.
+func quickFetches() outbound.FetchOptions {
+	some := slices.Repeat([]time.Duration{200 * time.Millisecond}, 200)
+	return outbound.FetchOptions{
+		Deadline: 2 * time.Second, IngestTimeout: 3 * time.Second, SettleTimeout: 3 * time.Second, Lease: 10 * time.Second, JobTimeout: 14 * time.Second,
+		TickEvery: 250 * time.Millisecond, TickGrace: 500 * time.Millisecond, Retry: some, Gone: some, Denied: some,
 	}
 }
 
@@ -45,7 +56,7 @@ type banked struct {
 }
 
 // bankedGateways are those that are called, all of them.
-var bankedGateways = []*gateway.Gateway{gateway.Stripe, gateway.Adyen, gateway.PayPal}
+var bankedGateways = []*gateway.Gateway{gateway.Stripe, gateway.Adyen, gateway.PayPal, gateway.MercadoPago}
 
 // newBanked starts a world that runs on a bank with these odds, in thousandths.
 func newBanked(t *testing.T, seed uint64, odds bank.Odds) *banked {
@@ -54,9 +65,13 @@ func newBanked(t *testing.T, seed uint64, odds bank.Odds) *banked {
 	opts := bank.Options{
 		Now: b.now, Seed: seed, Odds: odds, Delay: 5 * time.Second,
 		Deliver: func(ctx context.Context, h bank.Webhook) error {
+			// Adyen sends until it is heard, and has no other way to tell.
+			if sum := crc32.ChecksumIEEE([]byte(h.ID)); sum%20 == 0 && h.Source.Gateway != gateway.Adyen.Name {
+				return nil // lost, and nobody knows
+			}
 			addr := b.program.Addr(1)
 			if addr == "" {
-				return fmt.Errorf("nobody listens")
+				return errors.New("nobody listens")
 			}
 			return bank.PostTo(b.client, "http://"+addr+"/webhooks")(ctx, h)
 		},
@@ -217,7 +232,7 @@ func (b *banked) ours() bank.Books {
 // nothing that was asked for is missing. PAIDONCE_STRESS=full has 2,000 orders.
 func TestBooksAgree(t *testing.T) {
 	t.Parallel()
-	orders, kills := 30, 2
+	orders, kills := 24, 2
 	if os.Getenv("PAIDONCE_STRESS") == "full" {
 		orders, kills = 2000, 20
 	}
@@ -225,6 +240,7 @@ func TestBooksAgree(t *testing.T) {
 	for _, f := range bank.Faults() {
 		odds[f] = 50
 	}
+	odds[bank.HookDropped] = 0 // they are lost on the way
 	b := newBanked(t, 7, odds)
 	require.NoError(t, b.program.Start(t.Context(), "work", 2))
 	ctx, stop := context.WithCancel(t.Context())
@@ -253,7 +269,7 @@ func TestBooksAgree(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, <-killed)
 
-	within := 30*time.Second + time.Duration(orders)*200*time.Millisecond
+	within := 90*time.Second + time.Duration(orders)*200*time.Millisecond
 	b.eventually(within, func() string {
 		if n := b.count(`SELECT count(*) FROM transactions WHERE status NOT IN ('succeeded', 'failed')`); n > 0 {
 			return fmt.Sprintf("%d transactions are open: %v", n, b.open())

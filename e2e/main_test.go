@@ -21,6 +21,7 @@ import (
 	"github.com/paidonce/paidonce/internal/app"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/internal/scenario/network"
+	"github.com/paidonce/paidonce/outbound"
 )
 
 // Environment of a child process.
@@ -119,7 +120,7 @@ func child(part string) int {
 		edges.DialContext = dialer(addr)
 	}
 	if os.Getenv(envQuick) != "" {
-		edges.Moves = quickMoves()
+		edges.Calls, edges.Moves, edges.Fetches = outbound.Options{Every: time.Millisecond, CircuitAfter: 1000}, quickMoves(), quickFetches()
 	}
 	run := app.Serve
 	if part == "work" {

@@ -70,6 +70,10 @@ type MoveOptions struct {
 	// Default 1 h, and at most a quarter of that life.
 	Margin time.Duration
 
+	// Settled is how long after it was first sent a call that was repeated is surely not under way any more at the gateway: that it
+	// has done nothing is believed only then. Default 15 min.
+	Settled time.Duration
+
 	// Epochs is how often it is tried anew, under another key, once it was proven that nothing was done. Default 3.
 	Epochs int
 
@@ -106,6 +110,7 @@ func (o MoveOptions) withDefaults() MoveOptions {
 	setDefault(&o.TickLimit, 64)
 	setDefault(&o.QuietAfter, time.Second)
 	setDefault(&o.Margin, time.Hour)
+	setDefault(&o.Settled, 15*time.Minute)
 	setDefault(&o.Epochs, 3)
 	if o.Retry == nil {
 		o.Retry = DefaultMoveRetry()
@@ -130,7 +135,7 @@ func (o MoveOptions) check() error {
 	var errs []error
 	for name, d := range map[string]time.Duration{
 		"Deadline": o.Deadline, "Lease": o.Lease, "SettleTimeout": o.SettleTimeout, "JobTimeout": o.JobTimeout, "TickEvery": o.TickEvery,
-		"TickGrace": o.TickGrace, "QuietAfter": o.QuietAfter, "Margin": o.Margin, "Workers": time.Duration(o.Workers), "TickLimit": time.Duration(o.TickLimit),
+		"TickGrace": o.TickGrace, "QuietAfter": o.QuietAfter, "Margin": o.Margin, "Settled": o.Settled, "Workers": time.Duration(o.Workers), "TickLimit": time.Duration(o.TickLimit),
 		"Epochs": time.Duration(o.Epochs),
 	} {
 		if d < 0 {

@@ -109,12 +109,18 @@ func (m *Mover) call(ctx context.Context, c store.MoveClaim, since time.Duration
 	if err != nil {
 		return m.opts.unanswered(c, canLook, &Error{Kind: Retry, Status: reply.Status, gateway: c.Gateway, text: "its answer cannot be read"})
 	}
+	if !look && v.Ruling == gateway.Unsure && v.Code == "" && reply.Status/100 == 2 && c.Attempts <= unreadableTries {
+		v.Ruling = gateway.Later // what was answered under the key is answered again, and perhaps whole
+	}
 	r := m.opts.judged(c, canLook, v)
 	if r.answer.Events, err = events(src, c, reply, v.Events, look); err != nil {
 		m.opts.Logger.ErrorContext(ctx, "gateway's answer could not be kept", "transaction", c.ID, "err", err)
 	}
 	return r
 }
+
+// unreadableTries is how often a call is made again whose answer says that it was done, and not what.
+const unreadableTries = 6
 
 // callee finds who is called, or says why nobody is.
 func (m *Mover) callee(c store.MoveClaim) (*gateway.Gateway, gateway.Source, string) {

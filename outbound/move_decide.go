@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,10 +121,7 @@ func (o MoveOptions) judged(c store.MoveClaim, canLook bool, v gateway.Verdict) 
 	case gateway.Done:
 		return ruled{answer: store.MoveAnswer{Status: store.TransactionSucceeded, GatewayRef: v.Ref, Detail: v.Detail}, result: resultDone, fetch: v.Fetch}
 	case gateway.Declined:
-		if look { // it answers the question so, not the call
-			return ruled{answer: o.unsure(c, canLook, v.After, c.Code, v.Detail), result: resultDeclined, level: warn}
-		}
-		keep.Status = store.TransactionFailed
+		keep.Status = store.TransactionFailed // of a lookup, too: it has found that it came to nothing
 		return ruled{answer: keep, result: resultDeclined, fetch: v.Fetch, level: warn}
 	case gateway.Later:
 		if look {
@@ -133,6 +131,9 @@ func (o MoveOptions) judged(c store.MoveClaim, canLook bool, v gateway.Verdict) 
 		return ruled{answer: keep, result: resultLater}
 	case gateway.Denied:
 		keep.Code, keep.Wait = codeDenied, wait(o.Denied, max(c.Attempts, c.Lookups), v.After)
+		if look {
+			keep.Code = c.Code // why it is looked up
+		}
 		return ruled{answer: keep, result: resultDenied, level: alarm}
 	case gateway.Reused:
 		// It is our mistake, and another key would hide it: a person must look. What became of the first call can still be found.
@@ -140,10 +141,14 @@ func (o MoveOptions) judged(c store.MoveClaim, canLook bool, v gateway.Verdict) 
 	case gateway.Absent:
 		return o.absent(c, v)
 	case gateway.Unsure:
+		if !look && !canLook { // the one way to ask is the same call: under its key it does nothing twice
+			keep.Code, keep.Wait = cmp.Or(v.Code, codeUnsure), wait(o.Retry, c.Attempts, v.After)
+			return ruled{answer: keep, result: resultUnsure, level: warn, fetch: v.Fetch}
+		}
 	}
 	code := c.Code
 	if !look {
-		code = codeUnsure
+		code = cmp.Or(v.Code, codeUnsure)
 	}
 	return ruled{answer: o.unsure(c, canLook, v.After, code, v.Detail), result: resultUnsure, level: warn, fetch: v.Fetch}
 }
@@ -158,6 +163,12 @@ func (o MoveOptions) absent(c store.MoveClaim, v gateway.Verdict) ruled {
 		return ruled{answer: store.MoveAnswer{
 			Status: store.TransactionUncertain, Stop: true, Code: codeReused, Detail: "the gateway has done nothing; it took the key for another request's",
 		}, result: resultReused, level: alarm}
+	case c.Attempts > 1 && c.Since.Sub(*c.SentAt) < o.Settled:
+		// One of the calls before was not answered, and may be under way still: what is not there yet may come.
+		return ruled{answer: o.unsure(c, true, o.Settled-c.Since.Sub(*c.SentAt), c.Code, "not there yet"), result: resultUnsure}
+	case c.Code != codeUnsure && c.Code != codeWindow:
+		// The gateway has refused it, in words that may have been about an earlier try of ours. There was none.
+		return ruled{answer: store.MoveAnswer{Status: store.TransactionFailed, Code: c.Code, Detail: v.Detail}, result: resultDeclined, level: warn}
 	case c.Epoch >= o.Epochs:
 		return ruled{answer: store.MoveAnswer{
 			Status: store.TransactionFailed, Code: codeAbsent, Detail: fmt.Sprintf("the gateway has done nothing, under %d keys one after another", c.Epoch),

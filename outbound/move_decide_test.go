@@ -22,7 +22,7 @@ func sending(n int) store.MoveClaim {
 }
 
 func looking(n int) store.MoveClaim {
-	c := sending(3)
+	c := sending(1)
 	c.Status, c.Lookups, c.Code = store.TransactionUncertain, n, "outcome_unknown"
 	return c
 }
@@ -99,17 +99,39 @@ func TestT105_AStoredFailureIsLookedUp(t *testing.T) {
 	r := outbound.Judged(patient, sending(1), true, gateway.Verdict{Ruling: gateway.Unsure})
 	require.Equal(t, []any{store.TransactionUncertain, false, "outcome_unknown"}, []any{r.Status, r.Stop, r.Code})
 	about(t, 2*time.Second, r.Wait)
-	require.True(t, outbound.Judged(patient, sending(1), false, gateway.Verdict{Ruling: gateway.Unsure}).Stop)
+	// Where nobody can be asked in another way, the same call is repeated, as long as its key lives.
+	r = outbound.Judged(patient, sending(1), false, gateway.Verdict{Ruling: gateway.Unsure})
+	require.Equal(t, []any{store.TransactionSent, false, "outcome_unknown"}, []any{r.Status, r.Stop, r.Code})
+	about(t, time.Second, r.Wait)
 
 	// Only what is proven not to be done is done anew; and only a lookup proves it.
 	r = outbound.Judged(patient, looking(1), true, gateway.Verdict{Ruling: gateway.Absent})
 	require.Equal(t, []any{store.TransactionPending, "not_done"}, []any{r.Status, r.Code})
 	require.Positive(t, r.Wait)
 	require.Equal(t, store.TransactionUncertain, outbound.Judged(patient, sending(1), true, gateway.Verdict{Ruling: gateway.Absent}).Status)
-	for _, unproven := range []gateway.Ruling{gateway.Unsure, gateway.Later, gateway.Declined, gateway.Denied, ""} {
+	for _, unproven := range []gateway.Ruling{gateway.Unsure, gateway.Later, gateway.Denied, ""} {
 		require.Equal(t, store.TransactionUncertain, outbound.Judged(patient, looking(1), true, gateway.Verdict{Ruling: unproven}).Status, unproven)
 	}
+	require.Equal(t, store.TransactionFailed, outbound.Judged(patient, looking(1), true, gateway.Verdict{Ruling: gateway.Declined, Code: "x"}).Status, "found, and come to nothing")
+
+	// What is not there yet may come, if a call before was not answered: that it is absent is believed a while later.
 	c := looking(1)
+	c.Attempts, c.Since = 2, noon.Add(14*time.Minute)
+	r = outbound.Judged(patient, c, true, gateway.Verdict{Ruling: gateway.Absent})
+	require.Equal(t, store.TransactionUncertain, r.Status)
+	require.GreaterOrEqual(t, r.Wait, time.Minute)
+	c.Since = noon.Add(15 * time.Minute)
+	require.Equal(t, store.TransactionPending, outbound.Judged(patient, c, true, gateway.Verdict{Ruling: gateway.Absent}).Status)
+
+	// A refusal that may have been about an earlier try, of which there was none, is the end.
+	r = outbound.Judged(patient, sending(1), true, gateway.Verdict{Ruling: gateway.Unsure, Code: "charge_already_refunded"})
+	require.Equal(t, []any{store.TransactionUncertain, "charge_already_refunded"}, []any{r.Status, r.Code})
+	c = looking(1)
+	c.Code = "charge_already_refunded"
+	r = outbound.Judged(patient, c, true, gateway.Verdict{Ruling: gateway.Absent})
+	require.Equal(t, []any{store.TransactionFailed, "charge_already_refunded"}, []any{r.Status, r.Code})
+
+	c = looking(1)
 	c.Epoch = 3
 	r = outbound.Judged(patient, c, true, gateway.Verdict{Ruling: gateway.Absent})
 	require.Equal(t, []any{store.TransactionFailed, true}, []any{r.Status, r.Alarm}, "tried often enough, and surely not done")

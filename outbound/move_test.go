@@ -238,7 +238,8 @@ func TestT108_TheStoredBytesAreSent(t *testing.T) {
 
 func TestMoverLooksUpWhatItCannotKnow(t *testing.T) {
 	t.Parallel()
-	c := newCounter(t, says(gateway.Unsure, ""), says(gateway.Unsure, ""), says(gateway.Absent, ""), says(gateway.Done, "re_2"))
+	broken := func() (gateway.Reply, error) { return gateway.Reply{Status: 500}, nil }
+	c := newCounter(t, broken, says(gateway.Unsure, ""), says(gateway.Absent, ""), says(gateway.Done, "re_2"))
 	tr := c.refund("till", 2000, "")
 	require.Equal(t, store.TransactionUncertain, c.works(tr).Status)
 	c.passes(time.Minute)
@@ -347,6 +348,31 @@ func TestMoverSurvivesPanicsAndWhatCannotBeStored(t *testing.T) {
 	c.passes(time.Hour)
 	require.Equal(t, store.TransactionSucceeded, c.works(tr).Status, "it was done, whatever else it says")
 	require.Equal(t, 5000, c.kept(), "the webhook will tell")
+}
+
+// TestMoverAsksAgainWhatItCannotRead: an answer of success that cannot be read is given again under the same key. A lookup might not
+// show yet what a call before is still doing.
+func TestMoverAsksAgainWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	page := func() (gateway.Reply, error) { return gateway.Reply{Status: 200, Body: []byte("<html>")}, nil }
+	c := newCounter(t, lost, page, says(gateway.Done, "re_1"))
+	tr := c.refund("till", 2000, "")
+	for range 3 {
+		c.works(tr)
+		c.passes(time.Minute)
+	}
+	require.Equal(t, []string{tr.Key, tr.Key, tr.Key}, keys(c.till.got))
+	require.Equal(t, store.TransactionSucceeded, c.works(tr).Status)
+
+	c.till.answers = []func() (gateway.Reply, error){page}
+	tr = c.refund("till", 1000, "x")
+	for range 7 {
+		c.works(tr)
+		c.passes(20 * time.Minute)
+	}
+	got, err := c.store.GetTransaction(t.Context(), "acme", tr.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.TransactionUncertain, got.Status, "not for ever")
 }
 
 // TestMoverTellsWhatElseToAskAbout: where the answer does not tell all, the object is asked about.

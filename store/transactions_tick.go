@@ -120,6 +120,11 @@ const RefusedNotUncertain RefusalCode = "not_uncertain"
 // ResolveTransaction settles an uncertain transaction by what somebody else knows, in the caller's transaction. It moves no money and
 // no order: the gateway's events do. The error wraps [ErrNotFound], or is a [*Refusal] with [RefusedNotUncertain].
 func (s *Store) ResolveTransaction(ctx context.Context, tx Tx, account string, id uuid.UUID, r MoveResolution) (Transaction, error) {
+	return s.resolveTransaction(ctx, tx, account, id, r, []string{string(TransactionUncertain)})
+}
+
+// resolveTransaction is ResolveTransaction for transactions of these statuses.
+func (s *Store) resolveTransaction(ctx context.Context, tx Tx, account string, id uuid.UUID, r MoveResolution, from []string) (Transaction, error) {
 	if r.Status != TransactionSucceeded && r.Status != TransactionFailed && r.Status != TransactionPending {
 		return Transaction{}, fmt.Errorf("a transaction is not resolved to %q", r.Status)
 	}
@@ -137,9 +142,9 @@ func (s *Store) ResolveTransaction(ctx context.Context, tx Tx, account string, i
 			epoch = t.epoch + CASE $3 WHEN 'pending' THEN 1 ELSE 0 END, key = CASE $3 WHEN 'pending' THEN $7 ELSE t.key END,
 			sent_at = CASE $3 WHEN 'pending' THEN NULL ELSE t.sent_at END, attempts = CASE $3 WHEN 'pending' THEN 0 ELSE t.attempts END,
 			next_at = CASE $3 WHEN 'pending' THEN clock_timestamp() END, settled_at = CASE $3 WHEN 'pending' THEN NULL ELSE clock_timestamp() END
-		WHERE t.account_id = $1 AND t.id = $2 AND t.status = 'uncertain' AND t.claimed_until IS NULL AND t.epoch = $8
+		WHERE t.account_id = $1 AND t.id = $2 AND t.status = ANY($9) AND t.claimed_until IS NULL AND t.epoch = $8
 		RETURNING t.next_at, clock_timestamp()`, account, pgUUID(id), string(r.Status), nullText(storable(r.GatewayRef)), nullText(storable(r.Code)),
-		nullText(storable(r.Detail)), TransactionKey(id, t.Epoch+1), t.Epoch).Scan(&next, &now)
+		nullText(storable(r.Detail)), TransactionKey(id, t.Epoch+1), t.Epoch, from).Scan(&next, &now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, &Refusal{Code: RefusedNotUncertain, Order: t.Order}
 	}
@@ -158,21 +163,21 @@ func (s *Store) ResolveTransaction(ctx context.Context, tx Tx, account string, i
 	return transactionOf(ctx, tx, byTransactionID, account, pgUUID(id))
 }
 
-// sqlHeard are uncertain transactions of which a webhook has told meanwhile: an event about the payment that carries our id as its
+// sqlHeard are transactions that were sent, and not answered so far, of which a webhook has told meanwhile: an event about the payment that carries our id as its
 // reference, as gateways that keep it send it back.
 const sqlHeard = `
 	SELECT t.account_id, t.id, e.event_id, e.facts -> 'facts'
 	FROM transactions t
 	JOIN LATERAL (SELECT jsonb_array_elements_text(t.movement -> 'payment') AS name) n ON true
 	JOIN processed_events e ON e.account_id = t.account_id AND e.payment = n.name AND e.facts ->> 'reference' = t.id::text
-	WHERE t.status = 'uncertain' AND t.claimed_until IS NULL
+	WHERE t.status IN ('sent', 'uncertain') AND t.attempts > 0 AND t.claimed_until IS NULL
 	ORDER BY t.account_id, t.id, e.received_at
 	LIMIT $1`
 
 // heardAtOnce bounds how many transactions one call of [Store.HearOfMoves] settles.
 const heardAtOnce = 100
 
-// HearOfMoves settles uncertain transactions of which a webhook has told, by what it said of the capture or refund: that it was
+// HearOfMoves settles transactions whose outcome is not known, and of which a webhook has told, by what it said of the capture or refund: that it was
 // done, or denied. It returns how many.
 func (s *Store) HearOfMoves(ctx context.Context) (int, error) {
 	type heard struct {
@@ -193,7 +198,7 @@ func (s *Store) HearOfMoves(ctx context.Context) (int, error) {
 			continue
 		}
 		err := s.InTx(ctx, func(tx Tx) error {
-			_, err := s.ResolveTransaction(ctx, tx, h.Account, h.ID, r)
+			_, err := s.resolveTransaction(ctx, tx, h.Account, h.ID, r, []string{string(TransactionSent), string(TransactionUncertain)})
 			return err
 		})
 		var no *Refusal

@@ -41,8 +41,10 @@ type Edges struct {
 	// to. Nil: the system's.
 	RootCAs *x509.CertPool
 
-	// Moves are the paces at which money is moved at gateways, for tests that cannot wait. Default: the mover's own.
-	Moves outbound.MoveOptions
+	// Calls, Moves and Fetches are the paces at which gateways are called, for tests that cannot wait. Default: their own.
+	Calls   outbound.Options
+	Moves   outbound.MoveOptions
+	Fetches outbound.FetchOptions
 
 	// Log gets everything. Default: discarded.
 	Log *slog.Logger

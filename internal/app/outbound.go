@@ -16,9 +16,9 @@ func (p *program) client() (*outbound.Client, error) {
 	if p.calls != nil {
 		return p.calls, nil
 	}
-	c, err := outbound.NewClient(outbound.Options{
-		Now: p.edges.Now, DialContext: p.edges.DialContext, RootCAs: p.edges.RootCAs, Registerer: p.registry,
-	})
+	opts := p.edges.Calls
+	opts.Now, opts.DialContext, opts.RootCAs, opts.Registerer = p.edges.Now, p.edges.DialContext, p.edges.RootCAs, p.registry
+	c, err := outbound.NewClient(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (p *program) newFetcher(st *store.Store) (*outbound.Fetcher, error) {
 		return nil, err
 	}
 	p.back = append(p.back, ingester.Run)
-	return outbound.NewFetcher(st, client, ingester, p.live.source, outbound.FetchOptions{
-		Workers: p.cfg.Fetch.Workers, Logger: p.log, Registerer: p.registry,
-	})
+	opts := p.edges.Fetches
+	opts.Workers, opts.Logger, opts.Registerer = p.cfg.Fetch.Workers, p.log, p.registry
+	return outbound.NewFetcher(st, client, ingester, p.live.source, opts)
 }
 
 // newMover returns what moves money at gateways, as the merchant's API has asked.
