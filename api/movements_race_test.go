@@ -57,10 +57,10 @@ func TestNeverMoreThanThereIs(t *testing.T) {
 			})
 			created := 0
 			for _, w := range answers {
-				switch {
-				case w.Code == http.StatusCreated:
+				switch w.Code {
+				case http.StatusCreated:
 					created++
-				case w.Code == http.StatusConflict:
+				case http.StatusConflict:
 					require.Contains(t, []string{"amount_exceeds", "nothing_to_move"}, string(problemOf(t, w).Code), w.Body.String())
 				default:
 					t.Fatalf("%d: %s", w.Code, w.Body.String())
@@ -111,7 +111,7 @@ func TestRefundBesideAWebhook(t *testing.T) {
 	} else {
 		require.EqualValues(t, "nothing_to_move", problemOf(t, w).Code)
 	}
-	require.EqualValues(t, asked.Load(), l[0].moving())
+	require.Equal(t, asked.Load(), l[0].moving())
 }
 
 // moving is what is asked for and not settled.

@@ -36,8 +36,11 @@ func TestResolve(t *testing.T) {
 	}{
 		"succeeded": {`"gateway_ref":"re_1",`, map[string]any{"status": "succeeded", "gateway_ref": "re_1", "epoch": 1.0}, "was asked of stripe, and succeeded (re_1) at "},
 		"failed":    {"", map[string]any{"status": "failed", "gateway_ref": nil, "epoch": 1.0, "next_at": nil}, "was asked of stripe, and was not done at "},
-		"not_done": {"", map[string]any{"status": "pending", "gateway_ref": nil, "epoch": 2.0, "attempts": 0.0, "settled_at": nil, "sent_at": nil},
-			"is begun anew (a person says: looked at the dashboard): nothing was done before, so stripe is called for the 2nd time over, under another key."},
+		"not_done": {
+			"",
+			map[string]any{"status": "pending", "gateway_ref": nil, "epoch": 2.0, "attempts": 0.0, "settled_at": nil, "sent_at": nil},
+			"is begun anew (a person says: looked at the dashboard): nothing was done before, so stripe is called for the 2nd time over, under another key.",
+		},
 	} {
 		t.Run(outcome, func(t *testing.T) {
 			t.Parallel()

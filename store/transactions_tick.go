@@ -114,7 +114,7 @@ const (
 	ResolvedByWebhook = "webhook"
 )
 
-// RefusedNotUncertain: only a transaction whose outcome is not known, and that is not being looked up right now, is resolved by others.
+// RefusedNotUncertain says that a transaction is settled, on its way, or being looked up: others resolve only one of which nobody knows.
 const RefusedNotUncertain RefusalCode = "not_uncertain"
 
 // ResolveTransaction settles an uncertain transaction by what somebody else knows, in the caller's transaction. It moves no money and

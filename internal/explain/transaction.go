@@ -15,6 +15,9 @@ func Transaction(t store.Transaction) string {
 	if t.Status == store.TransactionPending {
 		return what + " " + pendingText(t) + "."
 	}
+	if t.Status == store.TransactionSent && t.Attempts == 0 && t.NextAt != nil { // claimed, and no call was made
+		return fmt.Sprintf("%s could not be sent to %s yet%s; the next try is at %s.", what, t.Gateway, because(t), moment(*t.NextAt))
+	}
 	what += " was asked of " + t.Gateway
 	made := ""
 	if t.GatewayRef != "" {

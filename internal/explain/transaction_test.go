@@ -45,10 +45,16 @@ func transactionCases() []struct {
 	sent := func(t *store.Transaction) { t.SentAt, t.Attempts, t.NextAt = ptr(at(11)), 1, ptr(at(71)) }
 	add("pending", func(*store.Transaction) {})
 	add("pending, behind another", func(t *store.Transaction) { t.NextAt = nil })
-	add("pending, anew", func(t *store.Transaction) { t.Epoch, t.Code, t.Detail = 2, store.ResolvedByPerson, "it is not in the dashboard." })
+	add("pending, anew", func(t *store.Transaction) {
+		t.Epoch, t.Code, t.Detail = 2, store.ResolvedByPerson, "it is not in the dashboard."
+	})
 	add("pending, anew and behind another", func(t *store.Transaction) { t.Epoch, t.NextAt, t.Code = 3, nil, "absent" })
 	add("sent", func(t *store.Transaction) { sent(t); t.ClaimedUntil = ptr(at(71)) })
 	add("sent, not answered", func(t *store.Transaction) { sent(t); t.Attempts, t.Detail = 2, "no answer in time" })
+	add("sent, not even once", func(t *store.Transaction) {
+		sent(t)
+		t.Attempts, t.Code, t.Detail = 0, "cannot_call", "the source is not configured any more"
+	})
 	add("sent, once more", func(t *store.Transaction) { sent(t); t.Attempts, t.Code, t.ClaimedUntil = 3, "busy", ptr(at(71)) })
 	add("succeeded", func(t *store.Transaction) { sent(t); t.NextAt, t.SettledAt, t.GatewayRef = nil, ptr(at(12)), "re_1" })
 	add("succeeded, named", func(t *store.Transaction) {
