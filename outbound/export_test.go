@@ -6,7 +6,6 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/paidonce/paidonce/gateway"
-
 	"github.com/paidonce/paidonce/store"
 )
 

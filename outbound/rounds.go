@@ -81,7 +81,7 @@ func (r *rounds[C]) run(ctx context.Context, log *slog.Logger, what string, tick
 			return nil
 		case <-timer.C:
 			if err := tick(ctx); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "lapsed "+what+" not renewed", "err", err)
+				log.WarnContext(ctx, "lapsed work not renewed", "what", what, "err", err)
 			}
 			timer.Reset(r.tickEvery)
 		}

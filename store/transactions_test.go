@@ -55,12 +55,12 @@ func known(ref string) func(*store.NewTransaction) {
 	return func(n *store.NewTransaction) { n.Ref = ref }
 }
 
-func notMoved(t *testing.T, err error, code store.MoveRefusalCode) *store.MoveRefusal {
+func notMoved(t *testing.T, err error, code store.MoveRefusalCode) store.MoveRefusal {
 	t.Helper()
 	var no *store.MoveRefusal
 	require.ErrorAs(t, err, &no)
 	require.Equal(t, code, no.Code)
-	return no
+	return *no
 }
 
 // authorized says that a payment of an order may be captured.
