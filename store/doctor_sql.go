@@ -134,12 +134,12 @@ func standing(state, flag, since, which string) string {
 const morePending = `orders o WHERE o.account_id = a.id AND o.state = 'pending' AND o.id < $3`
 
 // sqlAttentionPending looks through the newest of the orders that are pending, most of which wait for a customer who went away, for
-// those with a payment. Flags tell more of what is to be done, where there are any.
+// those with a payment. Where it has a flag, that tells more of what is to be done, and whether a person has done it.
 var sqlAttentionPending = `
 		SELECT ` + fmt.Sprintf(attentionOrder, "''", "s.since") + ofAccounts + `(
 			SELECT * FROM ` + strings.Replace(morePending, "$3", "$5", 1) + ` ORDER BY o.id DESC LIMIT $3) o
 		CROSS JOIN LATERAL (SELECT max(p.created_at) AS since FROM payments p WHERE p.account_id = o.account_id AND p.order_id = o.id) s
-		WHERE s.since <= $4 AND o.total IS NOT NULL AND NOT o.flags && ` + attentionFlags + `
+		WHERE s.since <= $4 AND o.total IS NOT NULL AND NOT (o.flags || o.dismissed) && ` + attentionFlags + `
 		ORDER BY s.since LIMIT $2`
 
 const sqlAttentionQuarantined = `
