@@ -172,6 +172,7 @@ func (w words) event(e store.StoredEvent) Item {
 		i.Do = "Look at its bytes (" + command("events", "show", e.ID, "--account", e.Account, "--source", e.Source, "--payload") +
 			"); if a newer version reads them, have it (paidonce events reevaluate); else enter what it says by hand, and dismiss it."
 	case len(e.Payment) == 0:
+		i.Text = fmt.Sprintf("Event %s, %s, names neither an order nor a payment.", e.ID, e.Type)
 		i.Do = "See at the gateway what it is about; then dismiss it."
 	default:
 		i.Do = "Link the payment to its order, as long as that is known; else dismiss the event: " + dismiss.String()
@@ -183,7 +184,7 @@ func (w words) event(e store.StoredEvent) Item {
 func (w words) fetch(f store.Fetch) Item {
 	i := w.item(FetchDead, f.Account, "object "+f.Object, f.AnnouncedAt)
 	i.Source, i.Object = f.Source, f.Object
-	i.Text = fmt.Sprintf("%s was asked about %s in vain, for the last time after %s", f.Gateway, f.Object, tries(f.Attempts))
+	i.Text = fmt.Sprintf("%s was asked about %s, and that was given up after %s", f.Gateway, f.Object, tries(f.Attempts))
 	if f.LastError != "" {
 		i.Text += ": " + strings.TrimRight(f.LastError, ".")
 	}
@@ -197,7 +198,7 @@ func (w words) source(q store.Silence) Item {
 	i := w.item(SourceSilent, q.Account, "source "+q.ID, q.At)
 	i.Source = q.ID
 	i.Text = fmt.Sprintf("Source %s has received nothing since about %s, while others do; before, it received one event every %s or so.",
-		q.ID, moment(q.At), (q.At.Sub(q.First) / time.Duration(q.Events-1)).Round(time.Second))
+		q.ID, moment(q.At), strings.TrimSuffix((q.At.Sub(q.First)/time.Duration(q.Events-1)).Round(time.Minute).String(), "0s"))
 	i.Do = "See in the gateway's dashboard whether its webhook is switched on, and in the log of serve whether it is refused."
 	i.Command = command("events", "--account", q.Account, "--source", q.ID, "--limit", "5")
 	return i
