@@ -30,13 +30,11 @@ func post(body string, parts ...string) *Request {
 
 // quoted is a text as a string of JSON.
 func quoted(text string) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(text) != nil {
-		return `""`
+	b, err := json.Marshal(text)
+	if err != nil {
+		return "TEXT" // not of a string
 	}
-	return strings.TrimSpace(b.String())
+	return string(b)
 }
 
 // command is a command line of paidonce as a shell reads it.

@@ -1,7 +1,6 @@
 package upkeep_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -88,5 +87,5 @@ func TestAttentionIsCounted(t *testing.T) {
 	_, err = upkeep.NewAttention(nil, upkeep.AttentionOptions{})
 	require.Error(t, err)
 	_, err = upkeep.NewAttention(s, upkeep.AttentionOptions{Registerer: reg})
-	require.True(t, errors.As(err, &prometheus.AlreadyRegisteredError{}))
+	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
 }
