@@ -200,6 +200,9 @@ func incomeEventID(ref string, id uuid.UUID) string {
 	return EventID("income:ref", ref)
 }
 
+// incomeVoidedID is the id of the event that takes an income back: there is one for ever.
+func incomeVoidedID(id uuid.UUID) string { return "income_voided:" + id.String() }
+
 func (n *NewIncome) insert(ctx context.Context, tx pgx.Tx, id, ord uuid.UUID, now time.Time) (Income, bool, error) {
 	var (
 		source   *int64
@@ -266,7 +269,7 @@ func (s *Store) VoidIncome(ctx context.Context, tx Tx, account string, id uuid.U
 		if err != nil {
 			return err
 		}
-		e := Event{Account: account, Event: offlineEvent("income_voided:"+id.String(), "income.voided", now, id, order.StatusFailed,
+		e := Event{Account: account, Event: offlineEvent(incomeVoidedID(id), "income.voided", now, id, order.StatusFailed,
 			in.Amount, order.Income{Voided: true})}
 		if _, err := s.Command(ctx, sp, e, Condition{}); err != nil {
 			return err

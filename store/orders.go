@@ -59,46 +59,61 @@ const orderColumns = `o.account_id, o.id, o.external_ref, o.registered, o.total,
 	array_to_string(o.marks, ','), array_to_string(o.dismissed, ','), o.state, array_to_string(o.flags, ','), o.want, o.captured, o.refunded, o.lost, o.kept,
 	o.at_risk, o.authorized, o.told, o.fence, o.wake_at, o.version`
 
+// orderScan holds the destinations of orderColumns.
+type orderScan struct {
+	key                     orderKey
+	ref                     string
+	in                      order.Order
+	view                    order.View
+	total                   *int64
+	currency                *string
+	marks, dismissed, flags string
+	told                    order.Told
+	fence                   int64
+	wake                    *time.Time
+	version                 int
+}
+
+func (s *orderScan) dest() []any {
+	v := &s.view
+	return []any{
+		&s.key.account, &s.key.id, &s.ref, &s.in.Registered, &s.total, &s.currency, &s.in.Canceled, &s.in.Create,
+		&s.marks, &s.dismissed, &v.State, &s.flags, &v.Want, &v.Captured, &v.Refunded, &v.Lost, &v.Kept,
+		&v.AtRisk, &v.Authorized, &s.told, &s.fence, &s.wake, &s.version,
+	}
+}
+
+// read fills the inputs and the view from what stands in other columns. Its error is a flag that this program does not know.
+func (s *orderScan) read() (err error) {
+	for _, f := range []struct {
+		to   *order.Flags
+		from string
+	}{{&s.in.Marks, s.marks}, {&s.in.Dismissed, s.dismissed}, {&s.view.Flags, s.flags}} {
+		if *f.to, err = parseFlags(f.from); err != nil {
+			return err
+		}
+	}
+	if s.total != nil {
+		s.view.Registered, s.view.Total, s.view.Currency = true, *s.total, deref(s.currency)
+	}
+	if s.in.Registered {
+		s.in.Total, s.in.Currency = s.view.Total, s.view.Currency
+	}
+	return nil
+}
+
 func scanOrder(row pgx.CollectableRow) (*lockedOrder, error) {
-	var (
-		o            lockedOrder
-		total        *int64
-		currency     *string
-		marks, flags string
-		dismissed    string
-		wake         *time.Time
-		v            order.View
-		told         order.Told
-		fence        int64
-	)
-	err := row.Scan(&o.account, &o.id, &o.ref, &o.in.Registered, &total, &currency, &o.in.Canceled, &o.in.Create,
-		&marks, &dismissed, &v.State, &flags, &v.Want, &v.Captured, &v.Refunded, &v.Lost, &v.Kept,
-		&v.AtRisk, &v.Authorized, &told, &fence, &wake, &o.read)
-	if err != nil {
+	var s orderScan
+	if err := row.Scan(s.dest()...); err != nil {
 		return nil, err
 	}
-	if o.in.Marks, err = parseFlags(marks); err != nil {
+	if err := s.read(); err != nil {
 		return nil, err
 	}
-	if o.in.Dismissed, err = parseFlags(dismissed); err != nil {
-		return nil, err
-	}
-	if v.Flags, err = parseFlags(flags); err != nil {
-		return nil, err
-	}
-	if total != nil {
-		v.Registered, v.Total, v.Currency = true, *total, *currency
-	}
-	if o.in.Registered {
-		o.in.Total, o.in.Currency = v.Total, v.Currency
-	}
-	if wake != nil {
-		o.wake = *wake
-	}
-	o.readIn, o.readWk, o.readTo, o.readView = o.in, o.wake, told, v
-	o.payments = map[uuid.UUID]*payment{}
-	o.book = order.NewBook(o.read, told, v, fence, nil)
-	return &o, nil
+	o := &lockedOrder{orderKey: s.key, ref: s.ref, in: s.in, wake: deref(s.wake), read: s.version, payments: map[uuid.UUID]*payment{}}
+	o.readIn, o.readWk, o.readTo, o.readView = o.in, o.wake, s.told, s.view
+	o.book = order.NewBook(o.read, s.told, s.view, s.fence, nil)
+	return o, nil
 }
 
 func parseFlags(s string) (order.Flags, error) {

@@ -121,7 +121,7 @@ func keyColumns(keys []eventKey) (accounts, sources, ids []string) {
 }
 
 // keptBytes are the deliveries that brought events, as far as retention has left them.
-func (s *Store) keptBytes(ctx context.Context, events []*heldEvent) (map[eventKey]StoredDelivery, error) {
+func keptBytes(ctx context.Context, q querier, events []*heldEvent) (map[eventKey]StoredDelivery, error) {
 	keys := make([]eventKey, len(events))
 	for i, h := range events {
 		keys[i] = h.key
@@ -129,7 +129,7 @@ func (s *Store) keptBytes(ctx context.Context, events []*heldEvent) (map[eventKe
 	slices.SortFunc(keys, eventKey.compare)
 	accounts, sources, ids := keyColumns(keys)
 	var at []eventKey
-	rows, _ := s.pool.Query(ctx, `
+	rows, _ := q.Query(ctx, `
 		WITH payloads AS NOT MATERIALIZED (SELECT * FROM event_payloads UNION ALL SELECT * FROM event_payloads_kept)
 		SELECT x.n - 1, p.delivery, p.received_at, p.header, p.body
 		FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS x(a, s, i, n)

@@ -21,9 +21,80 @@ type changedEvent struct {
 	enter []Event // what its bytes hold instead
 }
 
+// rereader reads stored events again, from the bytes that brought them.
+type rereader struct {
+	q    batcher
+	read func(StoredDelivery) ([]Event, error)
+	same func(id string, today Event) bool // may be nil
+}
+
+// batcher is a pool or a transaction.
+type batcher interface {
+	querier
+	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
+}
+
+// rereadEvent is a stored event beside what its bytes say today.
+type rereadEvent struct {
+	held *heldEvent
+	next Event
+	item *item // of next; its order is that of the period that it renews, if there is one
+
+	// Where the event is not found in its bytes: one of the Skip constants, and why; and what they hold instead, if they can be read.
+	code, why string
+	delivery  StoredDelivery
+	events    []Event
+}
+
+// reread reads the bytes of events again, each delivery once.
+func (r *rereader) reread(ctx context.Context, turn []*heldEvent) ([]rereadEvent, error) {
+	kept, err := keptBytes(ctx, r.q, turn)
+	if err != nil {
+		return nil, err
+	}
+	read := map[uuid.UUID][]Event{}
+	failed := map[uuid.UUID]error{}
+	all := make([]rereadEvent, len(turn))
+	for i, h := range turn {
+		t := &all[i]
+		t.held = h
+		d, ok := kept[h.key]
+		if !ok {
+			t.code, t.why = SkipPayloadGone, "its bytes are not kept any more"
+			continue
+		}
+		if _, ok := read[d.Delivery]; !ok && failed[d.Delivery] == nil {
+			events, err := r.read(d)
+			if err != nil {
+				failed[d.Delivery] = err
+			}
+			read[d.Delivery] = events
+		}
+		if err := failed[d.Delivery]; err != nil {
+			t.code, t.why = SkipUnreadable, err.Error()
+			continue
+		}
+		t.delivery, t.events = d, read[d.Delivery]
+		t.next, t.code = r.theEvent(h, t.events)
+		switch t.code {
+		case SkipOtherID:
+			t.why = "its bytes hold no event of this id today; what they hold can be entered with: paidonce replay --from-db"
+			continue
+		case SkipAmbiguous:
+			t.why = "its bytes hold several events of this id, and none of them is the stored one"
+			continue
+		}
+		t.next.Account, t.next.Source = h.key.account, h.key.source
+		if t.item, err = newItem(0, &t.next); err != nil {
+			t.code, t.why = SkipUnreadable, err.Error()
+		}
+	}
+	return all, resolveRenewals(ctx, r.q, all)
+}
+
 // reread reads the bytes of events again and returns those that changed. It reports what cannot be read.
 func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reevaluated) ([]changedEvent, error) {
-	kept, err := r.s.keptBytes(ctx, turn)
+	today, err := (&rereader{r.s.pool, r.o.Read, r.o.Same}).reread(ctx, turn)
 	if err != nil {
 		return nil, err
 	}
@@ -33,96 +104,52 @@ func (r *reevaluation) reread(ctx context.Context, turn []*heldEvent, out *Reeva
 	}
 	var (
 		changed []changedEvent
-		today   []rereadEvent
+		stale   []eventKey
+		mapping int16
 	)
-	read := map[uuid.UUID][]Event{}
-	failed := map[uuid.UUID]error{}
-	for _, h := range turn {
-		skip := func(code, why string) {
-			out.Skipped = append(out.Skipped, SkippedEvent{h.key.account, h.key.source, h.key.id, code, why})
-		}
-		d, ok := kept[h.key]
-		if !ok {
-			skip(SkipPayloadGone, "its bytes are not kept any more")
-			continue
-		}
-		if _, ok := read[d.Delivery]; !ok && failed[d.Delivery] == nil {
-			events, err := r.o.Read(d)
-			if err != nil {
-				failed[d.Delivery] = err
-			}
-			read[d.Delivery] = events
-		}
-		if err := failed[d.Delivery]; err != nil {
-			skip(SkipUnreadable, err.Error())
-			continue
-		}
-		next, code := r.theEvent(h, read[d.Delivery])
-		switch code {
-		case SkipOtherID:
-			if h.item.Ignored == ReasonReread {
-				continue // its events were entered
-			}
-			if h.item.Broken != "" {
-				changed = append(changed, insteadOf(h, d, read[d.Delivery]))
-				continue
-			}
-			skip(code, "its bytes hold no event of this id today; what they hold can be entered with: paidonce replay --from-db")
-			continue
-		case SkipAmbiguous:
-			skip(code, "its bytes hold several events of this id, and none of them is the stored one")
-			continue
-		}
-		next.Account, next.Source = h.key.account, h.key.source
-		it, err := newItem(0, &next)
-		if err != nil {
-			skip(SkipUnreadable, err.Error())
-			continue
-		}
-		today = append(today, rereadEvent{h, next, it})
-	}
-	if err := r.s.resolveRenewals(ctx, today); err != nil {
-		return nil, err
-	}
-	var stale []eventKey
-	var mapping int16
 	for _, t := range today {
-		same, err := t.held.means(t.item)
+		h := t.held
+		switch {
+		case t.code == SkipOtherID && h.item.Ignored == ReasonReread:
+			continue // its events were entered
+		case t.code == SkipOtherID && h.item.Broken != "":
+			changed = append(changed, insteadOf(h, t.delivery, t.events))
+			continue
+		case t.code != "":
+			out.Skipped = append(out.Skipped, SkippedEvent{h.key.account, h.key.source, h.key.id, t.code, t.why})
+			continue
+		}
+		same, err := h.means(t.item)
 		switch {
 		case err != nil:
 			return nil, err
-		case !same, bytes.Equal(bases[t.held.key], t.held.hash):
-			c := changedEvent{key: t.held.key, next: t.next}
+		case !same, bytes.Equal(bases[h.key], h.hash):
+			c := changedEvent{key: h.key, next: t.next}
 			if t.item.Reference != t.next.Reference {
 				c.ref = t.item.Reference
 			}
 			changed = append(changed, c)
-		case t.held.mapping < t.next.MappingVersion:
-			stale, mapping = append(stale, t.held.key), t.next.MappingVersion
+		case h.mapping < t.next.MappingVersion:
+			stale, mapping = append(stale, h.key), t.next.MappingVersion
 		}
 	}
 	return changed, r.restamp(ctx, stale, mapping)
 }
 
-// rereadEvent is a stored event beside what its bytes say today.
-type rereadEvent struct {
-	held *heldEvent
-	next Event
-	item *item
-}
-
 // resolveRenewals finds, as an ingest does, the orders of events that are renewals.
-func (s *Store) resolveRenewals(ctx context.Context, events []rereadEvent) error {
-	items := make([]*item, len(events))
-	for i, t := range events {
-		items[i] = t.item
+func resolveRenewals(ctx context.Context, q batcher, events []rereadEvent) error {
+	items := make([]*item, 0, len(events))
+	for _, t := range events {
+		if t.code == "" {
+			items = append(items, t.item)
+		}
 	}
 	var b pgx.Batch
 	renewed := queueRenewals(&b, items)
 	if renewed == nil {
 		return nil
 	}
-	if err := send(ctx, s.pool, &b); err != nil {
+	if err := send(ctx, q, &b); err != nil {
 		return fmt.Errorf("find what %d events renew: %w", len(items), err)
 	}
 	return renewed.resolve()
@@ -164,16 +191,16 @@ func (s *Store) baseHashes(ctx context.Context, events []*heldEvent) (map[eventK
 }
 
 // theEvent finds a stored event among those of its bytes.
-func (r *reevaluation) theEvent(h *heldEvent, events []Event) (Event, string) {
+func (r *rereader) theEvent(h *heldEvent, events []Event) (Event, string) {
 	var found []Event
 	for _, e := range events {
 		if e.ID == h.item.ID {
 			found = append(found, e)
 		}
 	}
-	if len(found) == 0 && r.o.Same != nil {
+	if len(found) == 0 && r.same != nil {
 		for _, e := range events {
-			if r.o.Same(h.item.ID, e) {
+			if r.same(h.item.ID, e) {
 				e.ID = h.item.ID
 				found = append(found, e)
 			}

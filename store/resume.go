@@ -89,11 +89,16 @@ func (s scannedEvent) item(account, source string) (*item, error) {
 	if err := json.Unmarshal(s.doc, &m); err != nil {
 		return nil, fmt.Errorf("facts of event %s: %w", s.id, err)
 	}
+	return s.itemOf(account, source, m), nil
+}
+
+// itemOf is item with the facts as they were read.
+func (s scannedEvent) itemOf(account, source string, m meaning) *item {
 	e := &Event{Account: account, Source: source, OnUnknown: m.OnUnknown, Event: order.Event{
 		ID: reusedID.ReplaceAllString(s.id, ""), Type: s.typ, At: deref(s.at), Realm: s.realm, Payment: m.Payment, Reference: m.Reference,
 		Strength: m.Strength, Renewal: m.Renewal, Facts: m.Facts, Own: m.Own, Command: m.Command, Ignored: m.Ignored, Broken: m.Broken, Fetch: m.Fetch,
 	}}
-	return &item{Event: e, id: s.id, comp: -1}, nil
+	return &item{Event: e, id: s.id, comp: -1}
 }
 
 // foldItems folds events whose rows stand in processed_events, locked, and writes what became of them.
