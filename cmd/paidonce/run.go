@@ -30,7 +30,6 @@ type commands struct {
 	Work    workCmd    `cmd:"" group:"run" help:"Tell merchants what to do."`
 	Migrate migrateCmd `cmd:"" group:"run" help:"Bring the database to this version's schema."`
 
-	Doctor  doctorCmd  `cmd:"" group:"look" help:"List what needs a person, the most urgent first, and what resolves it."`
 	Explain explainCmd `cmd:"" group:"look" help:"Say in plain sentences why an order or event is as it is."`
 	Orders  ordersCmd  `cmd:"" group:"look" help:"List and show orders."`
 	Events  eventsCmd  `cmd:"" group:"look" help:"List and show events."`
@@ -38,6 +37,7 @@ type commands struct {
 	Fetches fetchesCmd `cmd:"" group:"look" help:"List what gateways are to be asked about, and ask now."`
 
 	Transactions transactionsCmd `cmd:"" group:"look" help:"List what gateways were asked to move, and say what became of it where nobody else can."`
+	Audit        auditCmd        `cmd:"" group:"look" help:"Fold everything again, and say what in the database does not agree."`
 
 	Reconcile reconcileCmd `cmd:"" group:"look" help:"Hold a gateway's payout report against what is known here."`
 
