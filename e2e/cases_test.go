@@ -17,6 +17,7 @@ import (
 
 	"github.com/paidonce/paidonce/gateway"
 	"github.com/paidonce/paidonce/idempotency"
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/internal/scenario/cases"
 	"github.com/paidonce/paidonce/internal/scenario/merchant"
@@ -127,6 +128,8 @@ func newStage(t *testing.T, url string, pool *pgxpool.Pool, processes bool, conf
 	s := &cases.Stage{Pool: pool, Store: st, APIKeys: apiKeys, SweepKeys: func(ctx context.Context) error {
 		_, err := keys.Sweep(ctx)
 		return err
+	}, Audit: func(ctx context.Context) ([]string, error) {
+		return audittest.Differences(ctx, pool, "")
 	}}
 	var p *program
 	s.Merchant, err = merchant.New(merchant.Options{

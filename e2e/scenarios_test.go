@@ -99,6 +99,26 @@ func TestScenarioNegative(t *testing.T) {
 	}
 }
 
+// TestScenarioEndsWithAnAudit: a story that ends as it should, in a database that does not agree with itself, has failed.
+func TestScenarioEndsWithAnAudit(t *testing.T) {
+	t.Parallel()
+	scs, err := scenario.Load(filepath.Join("..", "testdata", "scenarios", "plain-checkout.yaml"))
+	require.NoError(t, err)
+	set, err := scenario.Prepare(scs)
+	require.NoError(t, err)
+	t.Cleanup(set.Close)
+	target, _ := openTarget(t, set)
+	_, err = target.Pool.Exec(t.Context(), `
+		CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.cause := 'odd'; RETURN NEW; END $$;
+		CREATE TRIGGER spoil BEFORE INSERT ON order_transitions FOR EACH ROW WHEN (NEW.version = 2) EXECUTE FUNCTION spoil()`)
+	require.NoError(t, err)
+	sum, err := set.Run(t.Context(), target, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, sum.Failed)
+	require.Len(t, sum.Failures[0].Problems, 1)
+	require.Contains(t, sum.Failures[0].Problems[0], "audit: version_cause: account scenario-plain-checkout")
+}
+
 // openTarget starts the program with the accounts of a set.
 func openTarget(t *testing.T, set *scenario.Set) (scenario.Target, *program) {
 	t.Helper()

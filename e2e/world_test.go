@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/internal/scenario/cases"
 	"github.com/paidonce/paidonce/internal/scenario/fault"
 	"github.com/paidonce/paidonce/order"
@@ -33,7 +34,7 @@ type world struct {
 }
 
 // newWorld starts one serve and one work, as processes. change may change their
-// configuration.
+// configuration. However the test ends, its database is audited.
 func newWorld(t *testing.T, change func(*settings)) *world {
 	t.Helper()
 	url := storetest.OpenURL(t)
@@ -63,6 +64,11 @@ func newWorldOn(t *testing.T, url string, pool *pgxpool.Pool, change func(*setti
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the end of the log:\n%s", tail(p.Logs()))
+		}
+	})
+	t.Cleanup(func() { // before anything of it is stopped
+		if !t.Failed() {
+			audittest.Clean(t, pool)
 		}
 	})
 	return &world{Stage: stage, t: t, program: p, client: client}

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 	"github.com/paidonce/paidonce/store/storetest"
@@ -109,6 +110,8 @@ func stress(t *testing.T, run stressRun) {
 	for i := range stressIngesters {
 		go func() { ended <- w.feed(feed, ctx, s, i) }()
 	}
+	audited := make(chan error, 1)
+	go func() { audited <- auditWhile(feed, ctx, pool) }()
 	kill, sabotage, poll := time.NewTicker(run.killEvery), time.NewTicker(200*time.Millisecond), time.NewTicker(50*time.Millisecond)
 	defer kill.Stop()
 	defer sabotage.Stop()
@@ -174,7 +177,29 @@ func stress(t *testing.T, run stressRun) {
 	require.NotContains(t, errlog.String(), "DATA RACE")
 	require.Greater(t, worst, run.times.Lease, "no kill met a call that was out")
 	require.LessOrEqual(t, worst, run.heal)
+	require.NoError(t, <-audited, "while everything went on")
 	w.check(t, pool, shop)
+	audittest.Clean(t, pool)
+}
+
+// auditWhile audits the database again and again while others write.
+func auditWhile(feeding, ctx context.Context, pool *pgxpool.Pool) error {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+		case <-feeding.Done():
+			return nil
+		}
+		found, err := audittest.Differences(ctx, pool, "")
+		if err == nil && len(found) > 0 {
+			err = fmt.Errorf("the audit finds differences:\n%s", strings.Join(found, "\n"))
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // spoilJobs deletes and cancels jobs as an operator might.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
@@ -145,6 +146,7 @@ func TestIncomesVoidsAndWebhooksInAnyOrder(t *testing.T) {
 		require.Equal(rt, w.view(), tillOf(t, pool, ref))
 		agreeWithFacts(rt, s, pool, readOrder(t, pool, ref).ID)
 	})
+	audittest.Clean(t, pool)
 	require.Zero(t, s.Retries().Deadlock)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
@@ -255,6 +256,7 @@ func TestReevaluateIsWhatIngestWouldHaveMade(t *testing.T) {
 		require.NoError(t, s.Reevaluate(bgContext, opts))
 		require.Zero(t, again)
 		requireConsistent(t, pool, acct)
+		requireClean(t, pool, acct)
 
 		workAccount(t, s, pool, acct)
 		rows, _ := pool.Query(bgContext, `SELECT told, want FROM orders WHERE account_id = $1`, acct)
@@ -265,7 +267,15 @@ func TestReevaluateIsWhatIngestWouldHaveMade(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
+		requireClean(t, pool, acct)
 	})
+}
+
+// requireClean audits an account.
+func requireClean(t require.TestingT, pool *pgxpool.Pool, acct string) {
+	found, err := audittest.Differences(bgContext, pool, acct)
+	require.NoError(t, err)
+	require.Empty(t, found)
 }
 
 // requireConsistent checks what holds of every account at rest.

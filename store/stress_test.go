@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
@@ -211,6 +212,7 @@ func (w *world) check(t *testing.T, pool *pgxpool.Pool) {
 			require.Positive(t, count(t, pool, "river_job WHERE args->>'order_id' = $1", o.ID.String()))
 		}
 	}
+	audittest.Clean(t, pool)
 }
 
 func mustJSON(t *testing.T, v any) string {

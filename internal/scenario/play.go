@@ -72,7 +72,7 @@ func (p *play) run(ctx context.Context) error {
 	for _, v := range p.actor.merchant.Violations() {
 		p.wrong("the merchant: %s", v)
 	}
-	return nil
+	return p.audit(ctx)
 }
 
 func (p *play) step(ctx context.Context, s *Step) error {

@@ -35,6 +35,7 @@ type impostor struct {
 	clock   time.Time
 	note    func(string)
 	killed  []string
+	audit   func(context.Context) ([]string, error)
 }
 
 func (p *impostor) Start(context.Context, string, int) error       { return errors.New("no") }
@@ -95,7 +96,7 @@ func play(t *testing.T, text string, p *impostor, before func(pool *pgxpool.Pool
 				before(pool)
 			}
 			return &cases.Stage{
-				Pool: pool, Store: st, Program: p, Merchant: m, Network: n,
+				Pool: pool, Store: st, Program: p, Merchant: m, Network: n, Audit: p.audit,
 				Close: func() { p.server.Close(); n.Close() },
 			}, nil
 		},
@@ -181,6 +182,16 @@ func TestRulesThatHoldInEveryCase(t *testing.T) {
 		require.ErrorContains(t, err, "A owes fulfil")
 		p.workers = false
 		require.NoError(t, play(t, script(stripe, "", "", ``), p, owes))
+	})
+
+	t.Run("AuditThatFindsADifference", func(t *testing.T) {
+		t.Parallel()
+		p := &impostor{workers: true, audit: func(context.Context) ([]string, error) { return []string{"order_fold: it is not what it says"}, nil }}
+		require.ErrorContains(t, play(t, script(stripe, "", "", ``), p, nil), "audit: order_fold: it is not what it says")
+		pruned := strings.Replace(script(stripe, "", "", ``), `"expect":`, `"steps": [{"delete_rows": "processed_events"}], "expect":`, 1)
+		require.NoError(t, play(t, pruned, p, nil), "what was deleted cannot be folded again")
+		p.workers = false
+		require.NoError(t, play(t, script(stripe, "", "", ``), p, nil))
 	})
 
 	t.Run("CallbackThatBreaksAPromise", func(t *testing.T) {

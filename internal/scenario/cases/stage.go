@@ -37,7 +37,7 @@ type Stage struct {
 	// SweepKeys runs the sweeper of idempotency keys once.
 	SweepKeys func(context.Context) error
 
-	// Audit folds every order again and returns what differs. Nil while there is none.
+	// Audit folds every order again and returns what differs. Nil: nobody audits.
 	Audit func(context.Context) ([]string, error)
 
 	// Close ends everything.
