@@ -31,11 +31,11 @@ const (
 const (
 	codeUnanswered = "unanswered"
 	codeWindow     = "key_window_over"
-	codeReused     = store.CodeKeyReused
+	codeReused     = "idempotency_key_reused"
 	codeUnsure     = "outcome_unknown"
 	codeAbsent     = "not_done"
-	codeCannotCall = store.CodeCannotCall
-	codeDenied     = store.CodeCredentialsDenied
+	codeCannotCall = "cannot_call"
+	codeDenied     = "credentials_denied"
 )
 
 // ruled is what follows from what came of a call.
