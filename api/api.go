@@ -71,6 +71,8 @@ type Store interface {
 	Effects(ctx context.Context, f store.EffectFilter, after *store.Effect, limit int) ([]store.Effect, error)
 	CountEffects(ctx context.Context, f store.EffectFilter) (int, error)
 	RetryEffects(ctx context.Context, f store.EffectFilter, each func(store.Effect, store.RetryOutcome)) error
+
+	Attention(ctx context.Context, f store.AttentionFilter) (store.Attention, error)
 }
 
 // Options are optional settings of an [API]. The zero value is ready to use.
@@ -197,6 +199,7 @@ var endpoints = []func(*API){
 	(*API).eventEndpoints,
 	(*API).replayEndpoints,
 	(*API).effectEndpoints,
+	(*API).attentionEndpoint,
 	(*API).keyEndpoints,
 	(*API).incomeEndpoints,
 	(*API).recurrenceEndpoints,

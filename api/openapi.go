@@ -74,6 +74,7 @@ func (a *API) newDocument() {
 				{Name: tagIncomes, Description: "Money that you received outside of gateways."},
 				{Name: tagTransactions, Description: "Calls to gateways that move money: captures, refunds, voids."},
 				{Name: tagEffects, Description: "What your callback is called with."},
+				{Name: tagAttention, Description: "What needs a person."},
 				{Name: tagKeys, Description: "What became of requests that were sent with a key."},
 			},
 		},

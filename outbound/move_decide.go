@@ -31,11 +31,11 @@ const (
 const (
 	codeUnanswered = "unanswered"
 	codeWindow     = "key_window_over"
-	codeReused     = "idempotency_key_reused"
+	codeReused     = store.CodeKeyReused
 	codeUnsure     = "outcome_unknown"
 	codeAbsent     = "not_done"
-	codeCannotCall = "cannot_call"
-	codeDenied     = "credentials_denied"
+	codeCannotCall = store.CodeCannotCall
+	codeDenied     = store.CodeCredentialsDenied
 )
 
 // ruled is what follows from what came of a call.

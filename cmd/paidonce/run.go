@@ -30,6 +30,7 @@ type commands struct {
 	Work    workCmd    `cmd:"" group:"run" help:"Tell merchants what to do."`
 	Migrate migrateCmd `cmd:"" group:"run" help:"Bring the database to this version's schema."`
 
+	Doctor  doctorCmd  `cmd:"" group:"look" help:"List what needs a person, the most urgent first, and what resolves it."`
 	Explain explainCmd `cmd:"" group:"look" help:"Say in plain sentences why an order or event is as it is."`
 	Orders  ordersCmd  `cmd:"" group:"look" help:"List and show orders."`
 	Events  eventsCmd  `cmd:"" group:"look" help:"List and show events."`

@@ -12,6 +12,7 @@ import (
 	"github.com/paidonce/paidonce/idempotency"
 	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/processor"
+	"github.com/paidonce/paidonce/store"
 )
 
 // live is the part of the configuration that a reload replaces: accounts with
@@ -68,6 +69,14 @@ func (l *live) source(id string) (gateway.Source, bool) {
 }
 
 func (l *live) keys() []api.Key { return l.current.Load().keys }
+
+// sourceKeys are the configured sources of all accounts.
+func (l *live) sourceKeys() (keys []store.SourceKey) {
+	for id, s := range l.current.Load().sources {
+		keys = append(keys, store.SourceKey{Account: s.Account, ID: id})
+	}
+	return keys
+}
 
 // accountSources are the sources of an account, with the name space that their webhooks' payments have, and what makes their calls.
 func (l *live) accountSources(account string) []api.Source { return l.current.Load().named[account] }

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +13,8 @@ import (
 	"github.com/paidonce/paidonce/store/storetest"
 )
 
-// Workers notice orders whose time ran out, delete keys that have expired and make the orders of recurrences that are due,
-// at once when they start.
+// Workers notice orders whose time ran out, delete keys that have expired, make the orders of recurrences that are due,
+// and count what needs a person, at once when they start.
 func TestWorkLooksAtTheClock(t *testing.T) {
 	t.Parallel()
 	url := storetest.OpenURL(t)
@@ -32,7 +34,11 @@ func TestWorkLooksAtTheClock(t *testing.T) {
 		INSERT INTO recurrences (account_id, id, external_ref, amount, currency, interval, every, time_zone, starts_on, ends_after, next_period, next_start)
 		VALUES ('shop', gen_random_uuid(), 'club_1', 5000, 'EUR', 'quarter', 1, 'Asia/Kolkata', '2026-01-31', 2, '2026-Q1', '2026-01-30 18:30Z')`)
 	require.NoError(t, err)
-	start(t, app.Work, configure(t, url, "https://merchant.example", secret), app.Edges{})
+	_, err = conn.Exec(t.Context(), `
+		INSERT INTO processed_events (account_id, source_id, event_id, type, received_at, outcome, reason, facts, facts_hash, mapping_version)
+		VALUES ('shop', 'stripe', 'evt_1', 't', now() - interval '2 hours', 'quarantined', 'unreadable: x', '{}', '', 1)`)
+	require.NoError(t, err)
+	work := start(t, app.Work, configure(t, url, "https://merchant.example", secret), app.Edges{})
 
 	require.Eventually(t, func() bool {
 		var flagged, keys int
@@ -41,5 +47,9 @@ func TestWorkLooksAtTheClock(t *testing.T) {
 			SELECT (SELECT count(*) FROM orders WHERE 'expired_unpaid' = ANY(flags)), (SELECT count(*) FROM idempotency_keys),
 				(SELECT coalesce(string_agg(external_ref, ' ' ORDER BY external_ref), '') FROM orders WHERE external_ref <> 'late')`).Scan(&flagged, &keys, &refs))
 		return flagged == 1 && keys == 0 && refs == "club_1:2026-Q1 club_1:2026-Q2"
+	}, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, metrics := request(t, http.MethodGet, "http://"+work.Admin+"/metrics", nil, nil)
+		return strings.Contains(metrics, `paidonce_attention{kind="event_quarantined"} 1`) && strings.Contains(metrics, `paidonce_attention_oldest_seconds{kind="event_quarantined"} 72`)
 	}, 30*time.Second, 50*time.Millisecond)
 }

@@ -30,6 +30,10 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	attention, err := upkeep.NewAttention(st, upkeep.AttentionOptions{Sources: p.live.sourceKeys, Now: p.edges.Now, Registerer: p.registry})
+	if err != nil {
+		return nil, err
+	}
 	minutely, err := upkeep.NewMinutely(p.log,
 		upkeep.Task{Name: "orders_expired", Run: func(ctx context.Context) (int64, error) {
 			n, err := st.ExpireOrders(ctx)
@@ -39,6 +43,7 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 			res, err := keys.Sweep(ctx)
 			return res.Expired, err
 		}},
+		attention.Task(),
 		schedule.Task(), // last: after a long standstill it has much to do
 	)
 	if err != nil {

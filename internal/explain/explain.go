@@ -158,7 +158,7 @@ func orderWhy(t store.Timeline) (why, todo []string) {
 	for _, f := range o.Flags {
 		// An event that was flagged for the same reason has told it already.
 		if !slices.ContainsFunc(t.Events, func(e store.StoredEvent) bool { return e.Outcome == store.Flagged && e.Reason == f }) {
-			why = append(why, flagSentence(f, o))
+			why = append(why, Flag(f, o))
 		}
 	}
 	if len(o.Dismissed) > 0 {

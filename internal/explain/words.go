@@ -77,8 +77,8 @@ func factText(f order.Fact) string {
 	return "the payment is " + string(f.Status)
 }
 
-// flagSentence explains a flag by its name.
-func flagSentence(flag string, o store.Order) string {
+// Flag explains in a sentence what a flag says about an order that has it.
+func Flag(flag string, o store.Order) string {
 	total := "its total"
 	if o.Total != nil {
 		total = "the total of " + amount(o, *o.Total)
@@ -108,7 +108,7 @@ func flagSentence(flag string, o store.Order) string {
 	case order.FlagReferenceConflict.String():
 		said = "events name different orders for one payment; it stays where it was until a person links it"
 	case order.FlagUnexpectedMove.String():
-		said = "the order moved in a way that no known event explains; look at the versions below"
+		said = "the order moved in a way that no known event explains; look at its versions"
 	case order.FlagUnregistered.String():
 		said = "the merchant has not registered it, so nothing is owed to it yet"
 	case order.FlagTotalDiffers.String():
