@@ -292,18 +292,24 @@ func TestAttentionSince(t *testing.T) {
 	require.Equal(t, at("h", 2), a.Authorized[0].Since)
 }
 
-// A payment that goes by another one's name by now has that one's order.
+// A payment that goes by another one's name by now has that one's order, or none.
 func TestAttentionFollowsMergedPayments(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
 	require.NoError(t, s.EnsureAccounts(t.Context(), []string{account}))
+	unplaced := func() []string { return attention(t, s, store.AttentionFilter{})["unplaced"] }
 	apply(t, s, captured("evt_1", "ch_1", "", 5000))
-	require.Equal(t, []string{"evt_1"}, attention(t, s, store.AttentionFilter{})["unplaced"])
-	apply(t, s, register("o", 5000), phased("evt_2", "pi_1", "o", order.StatusProcessing))
-	both := phased("evt_3", "pi_1", "", order.StatusProcessing)
-	both.Payment = []string{"ch_1", "pi_1"}
-	apply(t, s, both)
-	require.Empty(t, attention(t, s, store.AttentionFilter{})["unplaced"])
+	apply(t, s, captured("evt_2", "ch_2", "", 5000))
+	require.Equal(t, []string{"evt_1", "evt_2"}, unplaced())
+	one := phased("evt_3", "ch_1", "", order.StatusProcessing)
+	one.Payment = []string{"ch_1", "ch_2"}
+	apply(t, s, one)
+	require.Equal(t, []string{"evt_1", "evt_2", "evt_3"}, unplaced(), "they are one payment, which has no order still")
+	apply(t, s, register("o", 5000), phased("evt_4", "pi_1", "o", order.StatusProcessing))
+	two := phased("evt_5", "pi_1", "", order.StatusProcessing)
+	two.Payment = []string{"ch_2", "pi_1"}
+	apply(t, s, two)
+	require.Empty(t, unplaced())
 }
 
 func TestAttentionOfSilentSources(t *testing.T) {
@@ -325,4 +331,31 @@ func TestAttentionOfSilentSources(t *testing.T) {
 	a, err := s.Attention(t.Context(), f)
 	require.NoError(t, err)
 	require.InDelta(t, 2*time.Minute, a.Silent[0].At.Sub(a.Silent[0].First), float64(time.Second))
+}
+
+// What is looked through is bounded, and it is said where that left something out.
+func TestAttentionSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	require.NoError(t, s.EnsureAccounts(t.Context(), []string{account}))
+	const bound = 10_000 // of one account
+	partly := func() (out []bool) {
+		t.Helper()
+		a, err := s.Attention(t.Context(), store.AttentionFilter{})
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(a.Flagged), 1000)
+		return []bool{a.Partly.Owed, a.Partly.Flagged, a.Partly.Pending, a.Partly.Unplaced}
+	}
+	fill := func(from, until int) {
+		exec(t, pool, `INSERT INTO orders (account_id, id, external_ref, registered, total, currency, flags)
+			SELECT $1, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, n::text, true, 1, 'EUR', '{overpaid}' FROM generate_series($2::int, $3::int) n`, account, from, until)
+		exec(t, pool, `INSERT INTO order_transitions (account_id, order_id, version, to_state, cause, after, effect, effect_state)
+			SELECT account_id, id, 1, 'paid', 'c', 'nothing', 'fulfil', 'open' FROM orders WHERE external_ref::int BETWEEN $1 AND $2`, from, until)
+		exec(t, pool, `INSERT INTO processed_events (account_id, source_id, event_id, type, outcome, reason, facts, facts_hash, mapping_version)
+			SELECT $1, 's', n::text, 't', 'waiting', 'no_reference', '{}', '', 1 FROM generate_series($2::int, $3::int) n`, account, from, until)
+	}
+	fill(1, bound)
+	require.Equal(t, []bool{false, false, false, false}, partly())
+	fill(bound+1, bound+1)
+	require.Equal(t, []bool{true, true, true, true}, partly())
 }

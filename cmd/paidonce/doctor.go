@@ -28,7 +28,7 @@ Examples:
 
     paidonce doctor
     paidonce doctor --account shop --all
-    paidonce doctor --json | jq -r 'select(.urgency == "now") | .command'`
+    paidonce doctor --json | jq -r 'select(.urgency == "now") | .text'`
 }
 
 // Of a kind, doctor counts so many and shows so many, without --all and with it.

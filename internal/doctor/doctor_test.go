@@ -234,13 +234,22 @@ func TestCommandsAreQuoted(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	require.NoError(t, err)
-	rapid.Check(t, func(t *rapid.T) {
-		object := rapid.OneOf(rapid.StringMatching(`[ -~é]{1,12}`), rapid.StringMatching("['\"`$;&|<>()\\\\ *?~#!-]{1,6}")).Draw(t, "object")
+	check := func(t require.TestingT, object string) {
 		r, err := doctor.Look(context.Background(), found{what: store.Attention{Fetches: []store.Fetch{{Account: "shop", Source: "s", Object: object}}}}, doctor.Options{})
 		require.NoError(t, err)
 		line := r.Piles[0].Items[0].Command
 		out, err := exec.Command(sh, "-c", `paidonce() { for a; do printf '%s\0' "$a"; done; }; `+line).Output()
 		require.NoError(t, err, line)
 		require.Equal(t, []string{"fetches", "retry", "--account", "shop", "--source", "s", "--object", object, "--yes", ""}, strings.Split(string(out), "\x00"))
+	}
+	for c := range 127 {
+		if c > 0 {
+			check(t, string(rune(c)))
+			check(t, "a"+string(rune(c))+"b")
+		}
+	}
+	check(t, "")
+	rapid.Check(t, func(t *rapid.T) {
+		check(t, rapid.OneOf(rapid.StringMatching(`[ -~é]{1,12}`), rapid.StringMatching("['\"`$;&|<>()\\\\ *?~#!-]{1,6}")).Draw(t, "object"))
 	})
 }
