@@ -142,6 +142,14 @@ func (c *Client) Do(ctx context.Context, g *gateway.Gateway, s gateway.Source, c
 	return c.ask(ctx, target{gateway: g.Name, base: g.Fetch.BaseURL(s)}, s, call)
 }
 
+// List makes a call to the API of a source that [gateway.Listing] describes, as Do does.
+func (c *Client) List(ctx context.Context, g *gateway.Gateway, s gateway.Source, call gateway.Call) ([]byte, error) {
+	if g.Listing == nil {
+		return nil, &Error{Kind: Refused, gateway: g.Name, text: "it has no list of what happened"}
+	}
+	return c.ask(ctx, target{gateway: g.Name, base: g.Listing.BaseURL(s)}, s, call)
+}
+
 // Call makes a call to the API of a source at a base URL, and returns what it was answered, whatever the status: what a refusal
 // means is the caller's to say. It keeps the paces and guards of [Client.Do]. The error is an [*Error]: there was no answer, or none
 // that can be read, or no call was made (no Status, and After says when).

@@ -77,7 +77,7 @@ var twins = func() []*gateway.Gateway {
 }()
 
 func gateways(name string) (*gateway.Gateway, bool) {
-	for _, g := range append([]*gateway.Gateway{pinger, signer}, twins...) {
+	for _, g := range append([]*gateway.Gateway{pinger, signer, chronicle, deaf}, twins...) {
 		if g.Name == name {
 			return g, true
 		}

@@ -6,7 +6,8 @@
 //
 // Lock order of every transaction of the program, within each table by primary key, always FOR NO KEY UPDATE:
 // idempotency_keys, recurrences, fetches, processed_events, event_payloads, payment_ids, payments, orders,
-// order_transitions, transactions, river_job, incomes. Rows that may be missing are inserted (ON CONFLICT DO NOTHING) before any row of that table is locked. What is folded is read by a
+// order_transitions, transactions, river_job, incomes; rows of reconcile_cursors, of reconcile_runs after them, of reconcile_orders and of
+// reconcile_asks are written by transactions that lock nothing else. Rows that may be missing are inserted (ON CONFLICT DO NOTHING) before any row of that table is locked. What is folded is read by a
 // statement that starts after the lock was granted. A payment that is linked to an order is written only under that
 // order's lock. Facts are replaced by [Store.Reevaluate] alone, under the locks of the event, of its payments as they were
 // and as they are, and of the rows of payment_ids, which nobody else ever changes.
