@@ -68,6 +68,16 @@ func (l *live) source(id string) (gateway.Source, bool) {
 	return s, ok
 }
 
+// sources are all that are configured, by id.
+func (l *live) sources() []gateway.Source {
+	all := l.current.Load().sources
+	sorted := make([]gateway.Source, 0, len(all))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		sorted = append(sorted, all[id])
+	}
+	return sorted
+}
+
 func (l *live) keys() []api.Key { return l.current.Load().keys }
 
 // sourceKeys are the configured sources of all accounts.

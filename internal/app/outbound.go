@@ -64,11 +64,29 @@ func (p *program) newMover(st *store.Store) (*outbound.Mover, error) {
 	return outbound.NewMover(st, client, p.live.source, opts)
 }
 
+// newReconciler returns what looks for what webhooks lost. What it finds goes their way, through an ingester of its own.
+func (p *program) newReconciler(st *store.Store) (*outbound.Reconciler, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	ingester, err := processor.NewIngester(st, processor.IngestOptions{Logger: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.back = append(p.back, ingester.Run)
+	return outbound.NewReconciler(st, client, ingester, p.live.sources, outbound.ReconcileOptions{
+		Every: p.cfg.Reconcile.Every, TickEvery: min(p.cfg.Reconcile.Every, 15*time.Second),
+		WaitingOptions: outbound.WaitingOptions{StuckAfter: p.cfg.Reconcile.StuckAfter},
+		Logger:         p.log, Registerer: p.registry,
+	})
+}
+
 // stuckAfter is how long an object may wait to be asked about before it is noted.
 const stuckAfter = 15 * time.Minute
 
 // notes tells paidonce health, and whoever reads /readyz, of gateways that could
-// not be asked.
+// not be asked, or whose lists could not be read.
 func (p *program) notes(ctx context.Context) (map[string]string, error) {
 	piles, err := p.store.FetchPiles(ctx)
 	if err != nil {
@@ -78,6 +96,15 @@ func (p *program) notes(ctx context.Context) (map[string]string, error) {
 	for gateway, pile := range piles {
 		if pile.Dead > 0 || pile.Oldest > stuckAfter {
 			notes["fetches_"+gateway] = fmt.Sprintf("%d given up, %d waiting, the oldest for %s", pile.Dead, pile.Open, pile.Oldest.Round(time.Second))
+		}
+	}
+	cursors, err := p.store.ReconcileCursors(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cursors {
+		if _, configured := p.live.source(c.Source); configured && c.Failures > 1 {
+			notes["reconcile_"+c.Source] = fmt.Sprintf("failed %d times: %s", c.Failures, c.LastError)
 		}
 	}
 	return notes, nil

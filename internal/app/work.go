@@ -63,6 +63,13 @@ func (p *program) addWork(st *store.Store) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.cfg.Reconcile.Every > 0 {
+		reconciler, err := p.newReconciler(st)
+		if err != nil {
+			return nil, err
+		}
+		p.front = append(p.front, reconciler.Run)
+	}
 	queues := fetcher.Queues()
 	maps.Copy(queues, mover.Queues())
 	workers, err := processor.NewWorkers(st, callback, processor.WorkerOptions{

@@ -110,6 +110,10 @@ func (c *Config) checkProgram(k *checker) {
 	checkInt(k, "workers.count", c.Workers.Count, 1, 500)
 	checkInt(k, "fetch.workers", c.Fetch.Workers, 1, 500)
 	checkInt(k, "fetch.open", c.Fetch.Open, 1, 100_000)
+	if c.Reconcile.Every != 0 {
+		checkDuration(k, "reconcile.every", c.Reconcile.Every, time.Second, 24*time.Hour)
+	}
+	checkDuration(k, "reconcile.stuck_after", c.Reconcile.StuckAfter, time.Second, 30*24*time.Hour)
 	checkInt(k, "pool.work", c.Pool.Work, min(c.Workers.Count, 500)+4, 1000)
 	checkDuration(k, "pool.statement_timeout", c.Pool.StatementTimeout, time.Second, 10*time.Minute)
 	checkDuration(k, "pool.lock_timeout", c.Pool.LockTimeout, 10*time.Millisecond, time.Minute)

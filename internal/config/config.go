@@ -51,6 +51,7 @@ type Config struct {
 	Limits    Limits    `yaml:"limits"`
 	Workers   Workers   `yaml:"workers"`
 	Fetch     Fetch     `yaml:"fetch"`
+	Reconcile Reconcile `yaml:"reconcile"`
 	Retention Retention `yaml:"retention"`
 
 	// Accounts are the merchants, by name. A name stands in the rows of the
@@ -103,6 +104,12 @@ type Workers struct {
 type Fetch struct {
 	Workers int `yaml:"workers" help:"objects that one work process asks gateways about at once"`
 	Open    int `yaml:"open" help:"objects of one source that may wait to be asked about; of a gateway that signs nothing, what is announced beyond them is dropped and counted"`
+}
+
+// Reconcile says how what webhooks lost is looked for.
+type Reconcile struct {
+	Every      time.Duration `yaml:"every" help:"how often work asks each gateway what happened, to find what its webhooks lost; 0: never (paidonce reconcile does it by hand)"`
+	StuckAfter time.Duration `yaml:"stuck_after" help:"how long after the last event of its payment the gateway is asked about an order that is not over; then less and less often"`
 }
 
 // Retention says how long rows are kept.
@@ -189,6 +196,7 @@ func Defaults() *Config {
 		},
 		Workers:   Workers{Count: 16, AdminListen: "127.0.0.1:9091"},
 		Fetch:     Fetch{Workers: 8, Open: 1000},
+		Reconcile: Reconcile{Every: 5 * time.Minute, StuckAfter: time.Hour},
 		Retention: Retention{Payloads: 90 * 24 * time.Hour},
 	}
 }

@@ -113,7 +113,7 @@ func TestReference(t *testing.T) {
 		"database_url": "postgres://h/d", "direct_url": "postgres://h/d", "log.level": "warn", "log.format": "text",
 		"listen": ":1", "admin_listen": ":2", "workers.admin_listen": ":3", "trusted_proxies": "192.0.2.0/24",
 		"trusted_proxy_header": "X-Real-Ip", "pool.pgbouncer": "true", "limits.max_body": "2MiB", "limits.max_header": "4KiB",
-		"limits.body_memory": "1GiB",
+		"limits.body_memory": "1GiB", "reconcile.stuck_after": "2h",
 	}
 	base := string(parse(t, "").YAML())
 	seen := 0

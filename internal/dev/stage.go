@@ -92,6 +92,7 @@ func (s *Stage) open(ctx context.Context, environ []string, scenarios []scenario
 		config.Variable("admin_listen"):         "off",
 		config.Variable("workers.admin_listen"): "off",
 		config.Variable("log.level"):            "debug",
+		config.Variable("reconcile.every"):      "0", // a scenario says itself what happens when
 	}
 	cfg, err := config.Parse("the scenarios' configuration", file, func(name string) string { return settings[name] })
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package upkeep keeps the tables in shape: partitions for payloads that are yet to come, retention for those that are
-// old and for what gateways were asked about, and a report of what waits too long. It runs as one periodic River job; any number of processes may have it, the
+// old, for what gateways were asked about and for what that brought, and a report of what waits too long. It runs as one periodic River job; any number of processes may have it, the
 // leader runs it.
 package upkeep
 
@@ -22,6 +22,7 @@ type Store interface {
 	EnsurePartitions(ctx context.Context) (made int, err error)
 	DropPartitions(ctx context.Context, keep time.Duration) (dropped []string, err error)
 	DropFetches(ctx context.Context, keep time.Duration) (dropped int64, err error)
+	DropReconcileRuns(ctx context.Context, keep time.Duration) (dropped int64, err error)
 	Health(ctx context.Context, stubAge time.Duration) (store.Health, error)
 }
 
@@ -34,6 +35,9 @@ type Options struct {
 	// KeepFetches is how long it is remembered what was said last of an object that a gateway was asked about, at least
 	// a day. An object that is announced after that is taken in anew, which changes nothing. Default 400 days.
 	KeepFetches time.Duration
+
+	// KeepReconciliations is how long the reports of reconciliations are kept that found something, at least a day. Default 90 days.
+	KeepReconciliations time.Duration
 
 	// StubAge is after how long an order that nobody registered is reported. Default 1 h.
 	StubAge time.Duration
@@ -70,6 +74,12 @@ func New(st Store, opts Options) (*Upkeep, error) {
 	if opts.KeepFetches < 24*time.Hour {
 		return nil, fmt.Errorf("upkeep: Options.KeepFetches is %s; it must be 24h or more", opts.KeepFetches)
 	}
+	if opts.KeepReconciliations == 0 {
+		opts.KeepReconciliations = 90 * 24 * time.Hour
+	}
+	if opts.KeepReconciliations < 24*time.Hour {
+		return nil, fmt.Errorf("upkeep: Options.KeepReconciliations is %s; it must be 24h or more", opts.KeepReconciliations)
+	}
 	if opts.StubAge == 0 {
 		opts.StubAge = time.Hour
 	}
@@ -101,13 +111,14 @@ func (u *Upkeep) Run(ctx context.Context) error {
 	made, err1 := u.store.EnsurePartitions(ctx)
 	dropped, err2 := u.store.DropPartitions(ctx, u.opts.KeepPayloads)
 	fetches, err3 := u.store.DropFetches(ctx, u.opts.KeepFetches)
+	runs, err5 := u.store.DropReconcileRuns(ctx, u.opts.KeepReconciliations)
 	h, err4 := u.store.Health(ctx, u.opts.StubAge)
 	if err4 == nil {
 		u.report(h)
 	}
 	u.opts.Logger.InfoContext(ctx, "upkeep done", "partitions_made", made, "partitions_dropped", strings.Join(dropped, " "),
-		"fetches_dropped", fetches, "stubs_overdue", h.Stubs(), "jobs_stuck", h.Stuck())
-	return errors.Join(err1, err2, err3, err4)
+		"fetches_dropped", fetches, "reconciliations_dropped", runs, "stubs_overdue", h.Stubs(), "jobs_stuck", h.Stuck())
+	return errors.Join(err1, err2, err3, err4, err5)
 }
 
 func (u *Upkeep) report(h store.Health) {

@@ -70,6 +70,33 @@ func TestUpkeepForgetsOldFetches(t *testing.T) {
 	require.Equal(t, "payment/young", left)
 }
 
+func TestUpkeepForgetsOldReconciliations(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Open(t)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `
+		INSERT INTO reconcile_runs (account_id, id, source_id, gateway, cause, fence, result, ended_at, eventful) VALUES
+			('acme', gen_random_uuid(), 'quiet, old', 'g', 'schedule', 1, 'done', now() - interval '49 hours', false),
+			('acme', gen_random_uuid(), 'quiet', 'g', 'schedule', 1, 'done', now() - interval '47 hours', false),
+			('acme', gen_random_uuid(), 'found, old', 'g', 'schedule', 1, 'done', now() - interval '91 days', true),
+			('acme', gen_random_uuid(), 'found', 'g', 'schedule', 1, 'done', now() - interval '89 days', true),
+			('acme', gen_random_uuid(), 'runs', 'g', 'schedule', 1, 'running', NULL, false)`)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `
+		INSERT INTO reconcile_asks (account_id, source_id, object, announced_at) VALUES
+			('acme', 's', 'payment/old', now() - interval '91 days'), ('acme', 's', 'payment/young', now())`)
+	require.NoError(t, err)
+	u, err := upkeep.New(s, upkeep.Options{})
+	require.NoError(t, err)
+	require.NoError(t, u.Run(t.Context()))
+	var runs, asks string
+	require.NoError(t, pool.QueryRow(t.Context(), `
+		SELECT (SELECT string_agg(source_id, '; ' ORDER BY source_id) FROM reconcile_runs), (SELECT string_agg(object, ' ') FROM reconcile_asks)`).Scan(&runs, &asks))
+	require.Equal(t, "found; quiet; runs", runs)
+	require.Equal(t, "payment/young", asks)
+}
+
 type broken struct{ health bool }
 
 func (broken) EnsurePartitions(context.Context) (int, error) { return 0, errors.New("no partitions") }
@@ -80,6 +107,10 @@ func (broken) DropPartitions(context.Context, time.Duration) ([]string, error) {
 
 func (broken) DropFetches(context.Context, time.Duration) (int64, error) {
 	return 0, errors.New("no fetches")
+}
+
+func (broken) DropReconcileRuns(context.Context, time.Duration) (int64, error) {
+	return 0, errors.New("no reconciliations")
 }
 
 func (b *broken) Health(context.Context, time.Duration) (store.Health, error) {
@@ -96,6 +127,7 @@ func TestUpkeepGoesOnAfterAFailure(t *testing.T) {
 	require.ErrorContains(t, err, "no partitions")
 	require.ErrorContains(t, err, "no drop")
 	require.ErrorContains(t, err, "no fetches")
+	require.ErrorContains(t, err, "no reconciliations")
 	require.True(t, b.health)
 }
 
@@ -104,5 +136,7 @@ func TestUpkeepRefusesToDropFreshPayloads(t *testing.T) {
 	_, err := upkeep.New(&broken{}, upkeep.Options{KeepPayloads: time.Hour})
 	require.ErrorContains(t, err, "24h or more")
 	_, err = upkeep.New(&broken{}, upkeep.Options{KeepFetches: time.Hour})
+	require.ErrorContains(t, err, "24h or more")
+	_, err = upkeep.New(&broken{}, upkeep.Options{KeepReconciliations: time.Hour})
 	require.ErrorContains(t, err, "24h or more")
 }
