@@ -68,6 +68,9 @@ type Store interface {
 	ReplacedMeanings(ctx context.Context, key store.EventKey) ([]store.ReplacedMeaning, error)
 	Payload(ctx context.Context, key store.EventKey) (store.StoredPayload, error)
 
+	ReconcileCursors(ctx context.Context, account string) ([]store.ReconcileCursor, error)
+	ReconcileRuns(ctx context.Context, f store.ReconcileRunFilter) ([]store.ReconcileRun, uuid.UUID, error)
+
 	Effects(ctx context.Context, f store.EffectFilter, after *store.Effect, limit int) ([]store.Effect, error)
 	CountEffects(ctx context.Context, f store.EffectFilter) (int, error)
 	RetryEffects(ctx context.Context, f store.EffectFilter, each func(store.Effect, store.RetryOutcome)) error
@@ -203,6 +206,7 @@ var endpoints = []func(*API){
 	(*API).keyEndpoints,
 	(*API).incomeEndpoints,
 	(*API).recurrenceEndpoints,
+	(*API).reconciliationEndpoints,
 	(*API).transactionEndpoints,
 }
 

@@ -47,6 +47,8 @@ func (a *API) newDocument() {
 
 		reflect.TypeFor[order.MovementKind]():      reflect.TypeFor[movementKindWord](),
 		reflect.TypeFor[store.TransactionStatus](): reflect.TypeFor[transactionStatusWord](),
+		reflect.TypeFor[store.ReconcileCause]():    reflect.TypeFor[reconcileCauseWord](),
+		reflect.TypeFor[store.ReconcileResult]():   reflect.TypeFor[reconcileResultWord](),
 	} {
 		registry.RegisterTypeAlias(t, words)
 	}
@@ -75,6 +77,7 @@ func (a *API) newDocument() {
 				{Name: tagTransactions, Description: "Calls to gateways that move money: captures, refunds, voids."},
 				{Name: tagEffects, Description: "What your callback is called with."},
 				{Name: tagAttention, Description: "What needs a person."},
+				{Name: tagReconciliation, Description: "What webhooks lost, and gateways were asked about."},
 				{Name: tagKeys, Description: "What became of requests that were sent with a key."},
 			},
 		},

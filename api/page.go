@@ -26,6 +26,8 @@ const (
 
 	listRecurrences  = "recurrences"
 	listTransactions = "transactions"
+
+	listReconcileRuns = "reconciliation-runs"
 )
 
 // cursor is the last row of a page. It is opaque to callers: its version changes with it, and old ones are refused then.
