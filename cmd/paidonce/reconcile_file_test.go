@@ -269,11 +269,12 @@ func TestReconcileFileCalls(t *testing.T) {
 	stripe := filepath.Join(reports, "stripe-payout.csv")
 	own := write(t, "own.csv", "a,b\n1,2\n")
 	for args, want := range map[string]string{
-		"":                                       "paidonce: reconcile: name a report with --file",
-		"--file /nowhere":                        "no such file or directory",
-		"--file " + own:                          "the columns are of no report that is known; the first row is [\"a\" \"b\"]; known are Stripe:",
-		"--file " + own + " --columns a=b":       "--columns a=b: want FIELD=HEADER; the fields are payment (an id of the payment at the gateway",
-		"--file " + own + " --columns payment=a": "needs the column of amount",
+		"--from 2026-11-01":                                                                "paidonce: reconcile: --gateway, --columns, --currency, --from and --until belong to --file",
+		"--since 24h --file " + own:                                                        "paidonce: reconcile: --since and --dry-run are about gateways' lists, not about --file",
+		"--file /nowhere":                                                                  "no such file or directory",
+		"--file " + own:                                                                    "the columns are of no report that is known; the first row is [\"a\" \"b\"]; known are Stripe:",
+		"--file " + own + " --columns a=b":                                                 "--columns a=b: want FIELD=HEADER; the fields are payment (an id of the payment at the gateway",
+		"--file " + own + " --columns payment=a":                                           "needs the column of amount",
 		"--file " + own + " --columns payment=a,payment=b":                                 "--columns: payment needs one header",
 		"--file " + own + " --columns payment=a,amount=c":                                  "there is no row with the columns a, c",
 		"--file " + own + " --columns payment=a,amount=b":                                  "say whose payments",

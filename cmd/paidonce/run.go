@@ -37,10 +37,10 @@ type commands struct {
 	Effects effectsCmd `cmd:"" group:"look" help:"List what merchants were told or must be told, and retry it."`
 	Fetches fetchesCmd `cmd:"" group:"look" help:"List what gateways are to be asked about, and ask now."`
 
+	Reconcile reconcileCmd `cmd:"" group:"look" help:"Ask gateways what happened, and take in what no webhook brought; or hold their payout reports against the ledgers."`
+
 	Transactions transactionsCmd `cmd:"" group:"look" help:"List what gateways were asked to move, and say what became of it where nobody else can."`
 	Audit        auditCmd        `cmd:"" group:"look" help:"Fold everything again, and say what in the database does not agree."`
-
-	Reconcile reconcileCmd `cmd:"" group:"look" help:"Hold a gateway's payout report against what is known here."`
 
 	Keys keysCmd `cmd:"" group:"look" help:"Make API keys, and say what became of an Idempotency-Key."`
 
