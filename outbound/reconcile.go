@@ -57,7 +57,8 @@ type ReconcileOptions struct {
 
 	// Span is how much time the first call of a run asks for. A span that has more than one page is halved, down to MinSpan, so that
 	// what is read was there at one moment; one that fits is followed by longer ones, up to MaxSpan. Pages bounds the pages of a span
-	// that cannot be halved any more. Default 1 h, 1 s, 24 h and 200.
+	// that cannot be halved any more. Default 5 min, 1 s, 24 h and 200: short at first, since an object that stands in the list is asked
+	// about again unless that was done after the end of the span.
 	Span, MinSpan, MaxSpan time.Duration
 	Pages                  int
 
@@ -98,7 +99,7 @@ func (o ReconcileOptions) withDefaults() ReconcileOptions {
 	setDefault(&o.Every, 5*time.Minute)
 	setDefault(&o.Grace, time.Minute)
 	setDefault(&o.Skew, 2*time.Minute)
-	setDefault(&o.Span, time.Hour)
+	setDefault(&o.Span, 5*time.Minute)
 	setDefault(&o.MinSpan, time.Second)
 	setDefault(&o.MaxSpan, 24*time.Hour)
 	setDefault(&o.Pages, 200)

@@ -135,7 +135,10 @@ func (r *reconcileRun) guarded(ctx context.Context) (end store.ReconcileEnd) {
 
 // work does all that there is to do. One part that fails holds up no other.
 func (r *reconcileRun) work(ctx context.Context) error {
-	var listed error
+	var answered, listed error
+	if !r.req.DryRun { // first: what is announced again by what follows would have to be answered again
+		answered = r.answers(ctx)
+	}
 	if r.lists == nil {
 		listed = r.list(ctx)
 	} else {
@@ -145,10 +148,12 @@ func (r *reconcileRun) work(ctx context.Context) error {
 		return listed
 	}
 	waiting := r.waiting(ctx)
-	if listed != nil {
-		return listed
+	for _, err := range []error{listed, answered, waiting} {
+		if err != nil {
+			return err
+		}
 	}
-	return waiting
+	return nil
 }
 
 // errMore ends a run that has done as much as it may.
@@ -227,6 +232,11 @@ func (r *reconcileRun) log(ctx context.Context, end store.ReconcileEnd, took tim
 		}
 	case rep.Moved > 0, rep.Differs > 0, rep.KeptAside > 0:
 		level = slog.LevelWarn
+	case rep.Calls+rep.Healed+rep.Open+rep.Asked == 0: // nobody was asked, and nothing waits
+		level = slog.LevelDebug
+	}
+	if !r.opts.Logger.Enabled(ctx, level) {
+		return
 	}
 	attrs := []slog.Attr{
 		slog.String("account", r.source.Account), slog.String("source", r.source.ID), slog.String("gateway", r.gw.Name),

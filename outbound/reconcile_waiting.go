@@ -63,12 +63,9 @@ func (o WaitingOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// waiting sees to orders that wait: what was answered about them, which are new, which are to be asked about, and how all stand.
+// waiting sees to orders that wait: which are new, which are to be asked about, and how all stand.
 func (r *reconcileRun) waiting(ctx context.Context) error {
 	if !r.req.DryRun {
-		if err := r.answers(ctx); err != nil {
-			return err
-		}
 		if err := r.find(ctx); err != nil {
 			return err
 		}

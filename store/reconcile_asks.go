@@ -45,7 +45,8 @@ func (s *Store) ToAsk(ctx context.Context, key SourceKey, objects []string, sinc
 	return wanted, fresh, nil
 }
 
-// NoteAsks remembers what a run is about to announce, so that a later one can tell what the answers brought.
+// NoteAsks remembers what a run is about to announce, so that a later one can tell what the answers brought: all of them since it was
+// announced first, though it is announced again before somebody has looked.
 func (s *Store) NoteAsks(ctx context.Context, key SourceKey, asks []ReconcileAsk) error {
 	var (
 		objects []string
@@ -58,7 +59,7 @@ func (s *Store) NoteAsks(ctx context.Context, key SourceKey, asks []ReconcileAsk
 		INSERT INTO reconcile_asks AS a (account_id, source_id, object, order_id)
 		SELECT DISTINCT ON (x.o) $1, $2, x.o, x.i FROM unnest($3::text[], $4::uuid[]) AS x(o, i) ORDER BY x.o, x.i
 		ON CONFLICT ON CONSTRAINT reconcile_asks_pk DO UPDATE
-			SET order_id = coalesce(excluded.order_id, a.order_id), announced_at = clock_timestamp()`, key.Account, key.ID, objects, orders)
+			SET order_id = coalesce(excluded.order_id, a.order_id)`, key.Account, key.ID, objects, orders)
 	if err != nil {
 		return fmt.Errorf("note what source %s is asked about: %w", key.ID, err)
 	}

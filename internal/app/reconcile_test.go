@@ -91,3 +91,37 @@ func TestWorkFindsWhatWebhooksLost(t *testing.T) {
 	require.Equal(t, payments-before, applied)
 	require.Contains(t, w.log.String(), `"msg":"source reconciled"`)
 }
+
+// Where a list names payments only, these are asked about, and what is answered counts as found.
+func TestWorkAsksAboutWhatIsListed(t *testing.T) {
+	t.Parallel()
+	url := storetest.OpenURL(t)
+	const payments = 8
+	begun := time.Now().Add(-2 * time.Minute)
+	b, err := bank.Start(bank.Options{Now: func() time.Time { return begun }, Odds: bank.Odds{}})
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	cfg := configure(t, url, "https://merchant.example", secret)
+	src, err := b.Source(gateway.Source{ID: "mp", Account: "shop", Gateway: "mercadopago", Mode: gateway.Test, Topic: "payment", Secrets: []string{secret}, AccessToken: "TEST-1"})
+	require.NoError(t, err)
+	cfg.Accounts["shop"].Sources["mp"] = src
+	cfg.Reconcile.Every = time.Second
+	p := start(t, app.Both, cfg, app.Edges{})
+	for i := range payments {
+		ref := fmt.Sprintf("ord_%d", i)
+		require.Equal(t, http.StatusCreated, register(t, p.Listen, ref))
+		_, err := b.Open(bank.Opening{Source: "mp", Reference: ref, Amount: order.Amount{Minor: 5000, Currency: "EUR"}, Captured: true})
+		require.NoError(t, err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	require.Eventually(t, func() bool {
+		var paid, moved int
+		require.NoError(t, conn.QueryRow(t.Context(), `
+			SELECT (SELECT count(*) FROM orders WHERE state = 'paid'),
+				(SELECT coalesce(sum((report ->> 'moved')::int), 0) FROM reconcile_runs WHERE source_id = 'mp')`).Scan(&paid, &moved))
+		return paid == payments && moved == payments
+	}, 60*time.Second, 100*time.Millisecond, "%s", p.log)
+	require.NoError(t, p.stop())
+}
