@@ -139,8 +139,7 @@ type world struct {
 	newer bool          // it lists the newest first
 	all   []*happened
 
-	lastSpan gateway.Span
-	dies     func() bool // whether the next call is the last of this run
+	dies func() bool // whether the next call is the last of this run
 
 	cursor time.Time
 	busy   bool
@@ -234,6 +233,7 @@ func (w *world) KnownEvents(_ context.Context, _ []string, events []store.Event)
 }
 
 func (w *world) NoteReconcile(context.Context, []store.ReconcileKey) error { return nil }
+
 func (w *world) DueReconciles(_ context.Context, l []store.SourceKey) ([]store.SourceKey, error) {
 	return l, nil
 }
@@ -249,7 +249,9 @@ func (w *world) ReconcileCursors(context.Context, string) ([]store.ReconcileCurs
 func (w *world) ToAsk(context.Context, store.SourceKey, []string, time.Time) (wanted, fresh []string, err error) {
 	return nil, nil, nil
 }
+
 func (w *world) NoteAsks(context.Context, store.SourceKey, []store.ReconcileAsk) error { return nil }
+
 func (w *world) Announce(context.Context, []store.Announcement) (store.Announced, error) {
 	return store.Announced{}, nil
 }

@@ -67,11 +67,12 @@ func TestLostWebhooksAreFound(t *testing.T) {
 				_, err := other.Reconcile(context.Background(), "shop", outbound.ReconcileRequest{Since: ago(time.Hour)})
 				var e *store.ReconcileBusyError
 				mu.Lock()
-				if errors.As(err, &e) {
+				switch {
+				case errors.As(err, &e):
 					busy++
-				} else if err == nil {
+				case err == nil:
 					done++
-				} else {
+				default:
 					t.Errorf("%v", err)
 				}
 				mu.Unlock()
@@ -399,8 +400,7 @@ func TestARunIsBounded(t *testing.T) {
 	require.Equal(t, 20, run.Calls)
 	require.LessOrEqual(t, r.cursor().Wait, time.Duration(0), "the next one is due at once")
 	for range 2 {
-		var err error
-		run, err = r.Reconcile(t.Context(), "shop", outbound.ReconcileRequest{})
+		_, err := r.Reconcile(t.Context(), "shop", outbound.ReconcileRequest{})
 		require.NoError(t, err)
 	}
 	require.Equal(t, 60, r.annals.count())

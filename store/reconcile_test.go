@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -269,7 +268,7 @@ func TestReconcileReadsByIndex(t *testing.T) {
 				for _, table := range plan.inSequence {
 					require.Contains(t, []string{"reconcile_orders", "reconcile_asks", "reconcile_cursors"}, table, plan.text) // these are small
 				}
-				require.LessOrEqual(t, plan.rows, tt.most, fmt.Sprintf("%s\n%s", q.sql, plan.text))
+				require.LessOrEqual(t, plan.rows, tt.most, "%s\n%s", q.sql, plan.text)
 			}
 		})
 	}
