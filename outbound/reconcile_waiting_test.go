@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/audit/audittest"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/outbound"
 	"github.com/paidonce/paidonce/store"
@@ -247,6 +248,7 @@ func TestEventsInOtherWords(t *testing.T) {
 	require.Zero(t, run.Healed)
 	require.Equal(t, 1, run.Differs)
 	require.Equal(t, "e4", run.Events[0].ID)
+	audittest.Clean(t, r.pool)
 	after := r.orders()
 	require.Equal(t, before[:3], after[:3])
 	require.Contains(t, after[3], "ord_4 paid")

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -261,7 +262,7 @@ type ReconcileProgress struct {
 // claim was taken over: then nothing was written, and the run must end.
 func (s *Store) SaveReconcile(ctx context.Context, c ReconcileClaim, p ReconcileProgress) error {
 	return s.settleReconcile(ctx, c, p, `claimed_until = clock_timestamp() + $6::interval`, []any{c.Lease}, `
-		UPDATE reconcile_runs SET report = $3 WHERE account_id = $1 AND id = $2`, nil)
+		UPDATE reconcile_runs SET report = $3::jsonb WHERE account_id = $1 AND id = $2`, nil)
 }
 
 // ReconcileResult is how a run ended.
@@ -293,13 +294,17 @@ func (s *Store) EndReconcile(ctx context.Context, c ReconcileClaim, e ReconcileE
 		failures = CASE WHEN $8 THEN c.failures + 1 ELSE 0 END, last_error = $9,
 		succeeded_at = CASE WHEN $10 THEN clock_timestamp() ELSE c.succeeded_at END`,
 		[]any{max(0, e.Wait), max(0, e.Hold), e.Result == ReconcileFailed, nullText(storable(e.Report.Error)), e.Result == ReconcileDone}, `
-		UPDATE reconcile_runs SET report = $3, result = $4, ended_at = clock_timestamp(), eventful = $5 WHERE account_id = $1 AND id = $2`,
+		UPDATE reconcile_runs SET report = $3::jsonb, result = $4, ended_at = clock_timestamp(), eventful = $5 WHERE account_id = $1 AND id = $2`,
 		[]any{string(e.Result), e.Result == ReconcileFailed || e.Report.Eventful()})
 }
 
 // settleReconcile writes the cursor, with set and its arguments from $6 on, and the run, with its arguments from $4 on.
 func (s *Store) settleReconcile(ctx context.Context, c ReconcileClaim, p ReconcileProgress, set string, args []any, run string, runArgs []any) error {
-	_, err := retry(ctx, &s.retried, func() (struct{}, error) {
+	report, err := json.Marshal(p.Report)
+	if err != nil {
+		return fmt.Errorf("report on source %s: %w", c.Source, err)
+	}
+	_, err = retry(ctx, &s.retried, func() (struct{}, error) {
 		return struct{}{}, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, sqlSettings); err != nil {
 				return err
@@ -315,7 +320,7 @@ func (s *Store) settleReconcile(ctx context.Context, c ReconcileClaim, p Reconci
 			if tag.RowsAffected() == 0 {
 				return ErrReconcileLost
 			}
-			_, err = tx.Exec(ctx, run, append([]any{c.Account, pgUUID(c.Run), p.Report}, runArgs...)...)
+			_, err = tx.Exec(ctx, run, append([]any{c.Account, pgUUID(c.Run), string(report)}, runArgs...)...)
 			return err
 		})
 	})

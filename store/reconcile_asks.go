@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/paidonce/paidonce/order"
 )
@@ -50,10 +51,10 @@ func (s *Store) ToAsk(ctx context.Context, key SourceKey, objects []string, sinc
 func (s *Store) NoteAsks(ctx context.Context, key SourceKey, asks []ReconcileAsk) error {
 	var (
 		objects []string
-		orders  []uuid.NullUUID
+		orders  []pgtype.UUID
 	)
 	for _, a := range asks {
-		objects, orders = append(objects, a.Object), append(orders, uuid.NullUUID{UUID: a.Order, Valid: a.Order != uuid.Nil})
+		objects, orders = append(objects, a.Object), append(orders, pgUUID(a.Order))
 	}
 	_, err := s.pool.Exec(ctx, `
 		INSERT INTO reconcile_asks AS a (account_id, source_id, object, order_id)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -180,6 +181,61 @@ func TestFindWaiting(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, "stub", list[0].Ref)
 	require.True(t, list[0].Stub)
+}
+
+// Behind PgBouncer there are no prepared statements, and nobody knows the types of parameters but the statement itself.
+func TestReconcileWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(storetest.OpenURL(t))
+	require.NoError(t, err)
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, err := store.New(pool, store.Options{})
+	require.NoError(t, err)
+	apply(t, s, register("ord_1", 5000), captured("evt_1", "pi_1", "ord_1", 1000))
+	_, err = pool.Exec(t.Context(), `UPDATE processed_events SET received_at = now() - interval '2 hours'`)
+	require.NoError(t, err)
+	start := reconcileStart()
+	start.Since = time.Now().Add(-time.Hour)
+	_, err = s.ReconcileOutlook(t.Context(), start)
+	require.NoError(t, err)
+	c, err := s.ClaimReconcile(t.Context(), start)
+	require.NoError(t, err)
+	require.NoError(t, s.SaveReconcile(t.Context(), c, store.ReconcileProgress{Reached: c.Now, Report: store.ReconcileReport{Healed: 2}}))
+	_, err = s.KnownEvents(t.Context(), []string{"stripe"}, []store.Event{captured("evt_1", "pi_1", "ord_1", 2000)})
+	require.NoError(t, err)
+	_, _, err = s.FindWaiting(t.Context(), c, "stripe:live", c.Now.Add(-24*time.Hour), time.Hour, 10)
+	require.NoError(t, err)
+	due, err := s.DueWaiting(t.Context(), c, "stripe:live", 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
+	require.NoError(t, s.AskedWaiting(t.Context(), c, []uuid.UUID{due[0].Order}, time.Hour, time.Hour, 3))
+	key := store.SourceKey{Account: account, ID: "stripe"}
+	wanted, _, err := s.ToAsk(t.Context(), key, []string{"charge/ch_1", "charge/ch_2"}, c.Now)
+	require.NoError(t, err)
+	require.Len(t, wanted, 2)
+	require.NoError(t, s.NoteAsks(t.Context(), key, []store.ReconcileAsk{{Object: "charge/ch_1", Order: due[0].Order}, {Object: "charge/ch_2"}}))
+	_, err = s.TakeAnswers(t.Context(), c, "stripe:live", 10)
+	require.NoError(t, err)
+	_, open, err := s.Waiting(t.Context(), c, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, open)
+	_, _, err = s.UncertainTransactions(t.Context(), account, []string{"stripe"}, time.Hour, 10)
+	require.NoError(t, err)
+	require.NoError(t, s.EndReconcile(t.Context(), c, store.ReconcileEnd{Result: store.ReconcileDone, ReconcileProgress: store.ReconcileProgress{Report: store.ReconcileReport{Healed: 3}}}))
+	got, err := s.DueReconciles(t.Context(), []store.SourceKey{key})
+	require.NoError(t, err)
+	require.Equal(t, []store.SourceKey{key}, got)
+	runs, _, err := s.ReconcileRuns(t.Context(), store.ReconcileRunFilter{Account: account, Source: "stripe"})
+	require.NoError(t, err)
+	require.Equal(t, 3, runs[0].Healed)
+	cursors, err := s.ReconcileCursors(t.Context(), account)
+	require.NoError(t, err)
+	require.Len(t, cursors, 1)
+	_, err = s.DropReconcileRuns(t.Context(), time.Hour)
+	require.NoError(t, err)
 }
 
 // What a run asks of the database reads what it needs, however much there is.

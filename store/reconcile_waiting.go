@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Orders that wait: something is known of their payment, and it is not over. They are found by the events of their payments, each of
@@ -121,7 +122,7 @@ func (s *Store) DueWaiting(ctx context.Context, c ReconcileClaim, realm string, 
 	for i, id := range due {
 		out[i].Order, at[id] = id, i
 	}
-	rows, _ = s.pool.Query(ctx, sqlWaitingIDs, c.Account, due, realm, c.Source)
+	rows, _ = s.pool.Query(ctx, sqlWaitingIDs, c.Account, pgUUIDs(due), realm, c.Source)
 	var (
 		ord, payment, last uuid.UUID
 		id                 string
@@ -149,11 +150,19 @@ func (s *Store) AskedWaiting(ctx context.Context, c ReconcileClaim, orders []uui
 	_, err := s.pool.Exec(ctx, `
 		UPDATE reconcile_orders w SET asks = w.asks + 1, asked_at = clock_timestamp(),
 			next_at = CASE WHEN w.asks + 1 < $6 THEN clock_timestamp() + least($4::interval * power(2, least(w.asks, 20)), $5::interval) END
-		WHERE w.account_id = $1 AND w.source_id = $2 AND w.order_id = ANY($3::uuid[])`, c.Account, c.Source, orders, base, most, times)
+		WHERE w.account_id = $1 AND w.source_id = $2 AND w.order_id = ANY($3::uuid[])`, c.Account, c.Source, pgUUIDs(orders), base, most, times)
 	if err != nil {
 		return fmt.Errorf("note which orders are asked about: %w", err)
 	}
 	return nil
+}
+
+func pgUUIDs(ids []uuid.UUID) []pgtype.UUID {
+	out := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		out[i] = pgUUID(id)
+	}
+	return out
 }
 
 // Waiting returns orders of a source that wait, the one that waits the longest first, at most limit, and how many there are.
