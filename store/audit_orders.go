@@ -43,7 +43,8 @@ type AuditOrder struct {
 // AuditRow is a row of order_transitions.
 type AuditRow struct {
 	order.Row
-	Undoes  int // a version; 0: none
+	At      time.Time // the start of the transaction that wrote it
+	Undoes  int       // a version; 0: none
 	Source  string
 	EventID string
 	Kept    int64
@@ -189,7 +190,7 @@ func (a *AuditSnapshot) furnish(ctx context.Context, page []*AuditOrder) error {
 	}
 	var b pgx.Batch
 	b.Queue(`
-		SELECT k.a, k.i, `+rowColumns+`, coalesce(t.undoes, 0), coalesce(t.source_id, ''), coalesce(t.event_id, ''), t.kept, t.flags, t.settled_at IS NOT NULL
+		SELECT k.a, k.i, `+rowColumns+`, coalesce(t.undoes, 0), coalesce(t.source_id, ''), coalesce(t.event_id, ''), t.at, t.kept, t.flags, t.settled_at IS NOT NULL
 		FROM (SELECT a, i FROM unnest($1::text[], $2::uuid[]) AS x(a, i) ORDER BY a, i) k
 		CROSS JOIN LATERAL (
 			SELECT * FROM order_transitions t WHERE t.account_id = k.a AND t.order_id = k.i ORDER BY t.version OFFSET 0) t`,
@@ -237,7 +238,7 @@ func scanAuditRows(rows pgx.Rows, byID map[orderKey]*AuditOrder) error {
 		read AuditRow
 	)
 	dest := append([]any{&k.account, &k.id}, s.dest()...)
-	dest = append(dest, &read.Undoes, &read.Source, &read.EventID, &read.Kept, &read.Flags, &read.Settled)
+	dest = append(dest, &read.Undoes, &read.Source, &read.EventID, &read.At, &read.Kept, &read.Flags, &read.Settled)
 	_, err := pgx.ForEachRow(rows, dest, func() error {
 		r := read
 		r.Row = *s.row()

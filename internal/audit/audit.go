@@ -39,6 +39,7 @@
 //     again from what is kept.
 //   - An event of another payment than the order's may be the cause of a version: that the payment left, or names this order too.
 //   - A promise that is kept late, or that finds nothing to do, is none that was broken: only where somebody must look, and nobody will, is it told.
+//   - An event that was lost and entered again from its bytes (paidonce replay --from-db) does not know any more which versions it had made.
 //   - Where rows of processed_events are deleted, what they said cannot be told from what nobody said.
 package audit
 

@@ -47,6 +47,7 @@ var corruptions = []corruption{
 	{"EventOfVersionsThatAreNot", `UPDATE processed_events SET order_version_after = 99 WHERE event_id = 'evt_owed'`, kinds(audit.VersionCause)},
 	{"EventOfAnotherVersion", `UPDATE processed_events SET order_version_after = 3 WHERE event_id = 'evt_refunded'`, kinds(audit.VersionCause)},
 	{"EventLost", `DELETE FROM processed_events WHERE event_id = 'evt_owed'`, kinds(audit.PaymentLedger, audit.PaymentOrder, audit.OrderFold, audit.VersionCause)},
+	{"EventLostAndEnteredAgain", `UPDATE processed_events SET order_version_before = 2, outcome = 'no_change', reason = 'already_known', received_at = now() WHERE event_id = 'evt_owed'`, nil},
 	{"RegistrationLost", `DELETE FROM processed_events WHERE event_id = 'register:ord_owed'`, kinds(audit.OrderRegistration, audit.OrderFold, audit.VersionCause)},
 
 	{"PaymentIDLost", `DELETE FROM payment_ids WHERE id = 'ch_paid'`, kinds(audit.PaymentID)},

@@ -127,8 +127,8 @@ func (r *run) caused(o *store.AuditOrder, row *store.AuditRow) error {
 		d.Events = []Event{{row.Source, row.EventID}}
 		return r.found(d)
 	}
-	if e.Reread || e.Twin || e.Unreadable != "" {
-		return nil
+	if e.Reread || e.Twin || e.Unreadable != "" || e.Received.After(row.At) {
+		return nil // or it was lost, and entered again from its bytes
 	}
 	cause := e.Event.Type
 	switch {
