@@ -77,7 +77,8 @@ func TestAttentionReadsByIndex(t *testing.T) {
 								bound = n
 							}
 						}
-						require.LessOrEqual(t, plan.rows, bound*tt.accounts, "%s\n%s", q.sql, plan.text)
+						// Twice that: rows that are dead and not cleaned up yet are read, too.
+						require.LessOrEqual(t, plan.rows, 2*bound*tt.accounts, "%s\n%s", q.sql, plan.text)
 					}
 				}
 				return nil
