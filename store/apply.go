@@ -90,11 +90,15 @@ const sqlSettings = `SELECT set_config('enable_hashjoin', 'off', true), set_conf
 
 // applyBatch is the one transaction. With own it sends BEGIN and COMMIT along with its first and last statements.
 func (s *Store) applyBatch(ctx context.Context, tx pgx.Tx, events []Event, own bool) ([]Result, error) {
+	return s.enterBatch(ctx, tx, newBatch(), events, own)
+}
+
+// enterBatch is applyBatch for who wants to know afterwards what the batch, which must be new, has found and moved.
+func (s *Store) enterBatch(ctx context.Context, tx pgx.Tx, bt *batch, events []Event, own bool) ([]Result, error) {
 	items, err := newItems(events)
 	if err != nil {
 		return nil, err
 	}
-	bt := newBatch()
 
 	var b pgx.Batch
 	if own {

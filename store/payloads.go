@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // StoredDelivery is one HTTP request of a gateway whose bytes are kept.
@@ -19,31 +21,107 @@ type StoredDelivery struct {
 	Body            []byte
 }
 
-// DeliveryFilter chooses deliveries; zero fields choose all.
-type DeliveryFilter struct {
-	Account, Source string
-	Since, Until    time.Time // when they were received: from the first on, before the second
+// Key is where the delivery stands among all of them.
+func (d StoredDelivery) Key() DeliveryKey { return DeliveryKey{d.ReceivedAt, d.Delivery} }
+
+// DeliveryKey is where a kept delivery stands among all of them: the oldest come first. The zero value is before all.
+type DeliveryKey struct {
+	At       time.Time
+	Delivery uuid.UUID
 }
 
-// Deliveries returns up to limit kept deliveries, the oldest first. To go on, pass the last one as after; nil begins.
-// It reads the kept bytes alone, so it finds what was received even where processed_events has lost it.
-func (s *Store) Deliveries(ctx context.Context, f DeliveryFilter, after *StoredDelivery, limit int) ([]StoredDelivery, error) {
-	var last StoredDelivery
-	if after != nil {
-		last = *after
+// String is what [ParseDeliveryKey] reads: a time of the database in UTC, and an id.
+func (k DeliveryKey) String() string {
+	return k.At.UTC().Format(time.RFC3339Nano) + "/" + k.Delivery.String()
+}
+
+// ParseDeliveryKey reads what String writes.
+func ParseDeliveryKey(text string) (k DeliveryKey, err error) {
+	at, id, ok := strings.Cut(text, "/")
+	if k.At, err = time.Parse(time.RFC3339Nano, at); err != nil || !ok {
+		return DeliveryKey{}, fmt.Errorf("%q is no time/id", text)
 	}
-	rows, _ := s.pool.Query(ctx, `
-		WITH payloads AS NOT MATERIALIZED (SELECT * FROM event_payloads UNION ALL SELECT * FROM event_payloads_kept)
-		SELECT DISTINCT ON (p.received_at, p.delivery) p.account_id, p.source_id, p.delivery, p.received_at, p.header, p.body
-		FROM payloads p
-		WHERE p.body IS NOT NULL AND ($1 = '' OR p.account_id = $1) AND ($2 = '' OR p.source_id = $2)
-			AND ($3::timestamptz IS NULL OR p.received_at >= $3) AND ($4::timestamptz IS NULL OR p.received_at < $4)
-			AND ($5::timestamptz IS NULL OR (p.received_at, p.delivery) > ($5, $6))
-		ORDER BY p.received_at, p.delivery LIMIT $7`,
-		f.Account, f.Source, nullTime(f.Since), nullTime(f.Until), nullTime(last.ReceivedAt), last.Delivery, limit)
+	if k.Delivery, err = uuid.Parse(id); err != nil {
+		return DeliveryKey{}, fmt.Errorf("%q is no time/id", text)
+	}
+	return k, nil
+}
+
+// keptPayloads are all bytes there are: those of retention's partitions, and those that are kept beyond it.
+const keptPayloads = `WITH payloads AS NOT MATERIALIZED (SELECT * FROM event_payloads UNION ALL SELECT * FROM event_payloads_kept) `
+
+// deliveries is the query of the kept deliveries that a filter chooses, by their keys. What is asked of bytes alone (account, sources,
+// times) is asked of them, so that they are found even where processed_events has lost their events; what is asked of events holds
+// for one of those that a delivery brought.
+func (f *ReevaluateFilter) deliveries(after DeliveryKey, columns string) (string, []any) {
+	var c conditions
+	from := `payloads b`
+	if f.Type != "" || f.Outcome != "" || f.Reason != "" || f.Event != "" || f.Events != nil || f.Mapping > 0 {
+		events := *f
+		events.Since, events.Until = time.Time{}, time.Time{}
+		c.args = events.args()
+		from = `(SELECT DISTINCT p.delivery FROM ` + events.from() + `
+				CROSS JOIN LATERAL (
+					SELECT p.delivery FROM payloads p
+					WHERE p.account_id = e.account_id AND p.source_id = e.source_id AND p.event_id = e.event_id OFFSET 0) p
+				WHERE ` + chosenEvents + `) chosen
+			CROSS JOIN LATERAL (SELECT * FROM payloads b WHERE b.delivery = chosen.delivery AND b.body IS NOT NULL OFFSET 0) b`
+	}
+	c.add("b.body IS NOT NULL AND b.source_id <> ?", APISource) // what the merchant said itself is no gateway's delivery
+	if f.Account != "" {
+		c.add("b.account_id = ?", f.Account)
+	}
+	if f.Sources != nil {
+		c.add("b.source_id = ANY(?)", f.Sources)
+	}
+	if !f.Since.IsZero() {
+		c.add("b.received_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		c.add("b.received_at < ?", f.Until)
+	}
+	if !after.At.IsZero() {
+		// The first is what leaves partitions out.
+		c.add("b.received_at >= ? AND (b.received_at, b.delivery) > (?, ?)", after.At, after.At, pgUUID(after.Delivery))
+	}
+	return keptPayloads + `SELECT ` + columns + ` FROM (SELECT DISTINCT b.received_at, b.delivery FROM ` + from + c.where() + `) d`, c.args
+}
+
+// CountKept returns how many kept deliveries a filter chooses behind one of them.
+func (s *Store) CountKept(ctx context.Context, f ReevaluateFilter, after DeliveryKey) (n int, err error) {
+	sql, args := f.deliveries(after, "count(*)")
+	if err := s.pool.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count kept deliveries: %w", err)
+	}
+	return n, nil
+}
+
+// ListKept returns the next kept deliveries that a filter chooses, the oldest first, without their bytes.
+func (s *Store) ListKept(ctx context.Context, f ReevaluateFilter, after DeliveryKey, limit int) ([]DeliveryKey, error) {
+	sql, args := f.deliveries(after, "d.received_at, d.delivery")
+	rows, _ := s.pool.Query(ctx, fmt.Sprintf(`%s ORDER BY d.received_at, d.delivery LIMIT %d`, sql, limit), args...)
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DeliveryKey])
+	if err != nil {
+		return nil, fmt.Errorf("list kept deliveries: %w", err)
+	}
+	return found, nil
+}
+
+// ReadKept returns kept deliveries with their bytes, in the order given; those that are gone by now are left out.
+func (s *Store) ReadKept(ctx context.Context, keys []DeliveryKey) ([]StoredDelivery, error) {
+	ids, times := make([]pgtype.UUID, len(keys)), make([]time.Time, len(keys))
+	for i, k := range keys {
+		ids[i], times[i] = pgUUID(k.Delivery), k.At
+	}
+	rows, _ := s.pool.Query(ctx, keptPayloads+`
+		SELECT b.account_id, b.source_id, b.delivery, b.received_at, b.header, b.body
+		FROM unnest($1::uuid[], $2::timestamptz[]) WITH ORDINALITY AS x(delivery, at, n)
+		CROSS JOIN LATERAL (
+			SELECT * FROM payloads b WHERE b.delivery = x.delivery AND b.received_at = x.at AND b.body IS NOT NULL LIMIT 1) b
+		ORDER BY x.n`, ids, times)
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[StoredDelivery])
 	if err != nil {
-		return nil, fmt.Errorf("list deliveries: %w", err)
+		return nil, fmt.Errorf("read kept deliveries: %w", err)
 	}
 	return found, nil
 }

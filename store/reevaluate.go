@@ -56,7 +56,7 @@ type Reevaluated struct {
 }
 
 // EnteredEvent is an event that is new: it is held by bytes that could not be read at all before, and were kept in
-// quarantine under an id of their own. A known one has the outcome [Duplicate].
+// quarantine under an id of their own, or [Store.Replay] found it missing. A known one has the outcome [Duplicate].
 type EnteredEvent struct {
 	Account string `json:"account"`
 	Source  string `json:"source"`
@@ -96,7 +96,7 @@ type EventMeaning struct {
 	MappingVersion int            `json:"mapping_version"`
 }
 
-// OrderChange is an order that moves because events mean something else.
+// OrderChange is an order that moves because events mean something else, or were missing.
 type OrderChange struct {
 	Account string        `json:"account"`
 	ID      uuid.UUID     `json:"id"` // in a dry run, of no use if New

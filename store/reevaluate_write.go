@@ -153,15 +153,20 @@ func (g *rebuild) report(touched map[*lockedOrder]bool) {
 	})
 	sortOrders(moved)
 	for _, o := range moved {
-		c := OrderChange{
-			Account: o.account, ID: o.id, Ref: o.ref, New: o.isNew,
-			After: OrderStanding{o.book.View, o.book.Version, o.book.Told, order.Next(o.book.Told, o.book.View.Want)},
-		}
-		if !o.isNew {
-			c.Before = OrderStanding{o.readView, o.read, o.readTo, order.Next(o.readTo, o.readView.Want)}
-		}
-		g.changes = append(g.changes, c)
+		g.changes = append(g.changes, o.change())
 	}
+}
+
+// change is how an order stood when it was locked, and how it stands now.
+func (o *lockedOrder) change() OrderChange {
+	c := OrderChange{
+		Account: o.account, ID: o.id, Ref: o.ref, New: o.isNew,
+		After: OrderStanding{o.book.View, o.book.Version, o.book.Told, order.Next(o.book.Told, o.book.View.Want)},
+	}
+	if !o.isNew {
+		c.Before = OrderStanding{o.readView, o.read, o.readTo, order.Next(o.readTo, o.readView.Want)}
+	}
+	return c
 }
 
 // queueIDs makes the payments that are new and points ids to the payment that they belong to today. Nothing else ever

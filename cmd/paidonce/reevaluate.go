@@ -65,7 +65,7 @@ func (c eventsReevaluateCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
-	filter, err := c.filter(ctx, e, cfg, st, where)
+	filter, err := e.filterOf(ctx, cfg, st, where)
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (c eventsReevaluateCmd) where(e *env) (reevaluate.Where, error) {
 	return w, nil
 }
 
-// filter turns a gateway into its sources, and an order into its events.
-func (c eventsReevaluateCmd) filter(ctx context.Context, e *env, cfg *config.Config, st *store.Store, w reevaluate.Where) (store.ReevaluateFilter, error) {
+// filterOf turns a gateway into its sources, and an order into its events.
+func (e *env) filterOf(ctx context.Context, cfg *config.Config, st *store.Store, w reevaluate.Where) (store.ReevaluateFilter, error) {
 	f := w.ReevaluateFilter
 	if err := e.known(ctx, st, w.Account, w.Source); err != nil {
 		return f, err

@@ -23,24 +23,28 @@ type replayCmd struct {
 	DryRun bool   `help:"Only read the payloads and say what they mean; send nothing."`
 	JSON   bool   `help:"Print JSON."`
 
-	FromDB  bool   `name:"from-db" help:"Fold stored deliveries again, in the database. Says what would change; --apply does it."`
-	Apply   bool   `help:"With --from-db: do it."`
-	Account string `placeholder:"NAME" help:"With --from-db: only of this account."`
-	Since   string `placeholder:"TIME" help:"With --from-db: only those received since: a time (RFC 3339), or how long ago (24h)."`
-	Until   string `placeholder:"TIME" help:"With --from-db: only those received before."`
+	FromDB bool     `name:"from-db" help:"Take stored deliveries in once more. Says what would change; --apply does it."`
+	Where  []string `sep:"none" placeholder:"TERM" help:"With --from-db: only deliveries of which this holds; several: joined by commas, or the flag again."`
+	Apply  bool     `help:"With --from-db: do it."`
+	After  string   `placeholder:"CURSOR" help:"With --from-db: go on where it was interrupted."`
 }
 
 // Help is the text below the flags.
 func (replayCmd) Help() string {
 	return `Payloads from files are signed with the secret of the source and sent in the order of their names, as the gateway would. What was processed before is a duplicate and changes nothing.
 
-With --from-db nothing is sent: stored bytes are read with today's mapping and go through the same transaction as new ones. Events that are known change nothing.
+With --from-db nothing is sent: kept bytes are read with today's mapping and go the way of new ones. Events that are known change nothing, however often; those that are missing are entered. What an event was taken to say is never replaced: paidonce events reevaluate does that. A dry run, the default, says for each order what would become of it, and writes nothing.
+
+Terms of --where: account=, source=, gateway=, type=, outcome=, reason=, event=, order=, since=, until= (received; RFC 3339, or how long ago: 24h), and mapping_version<N; all must hold. Without any, all deliveries are read that are kept. What is asked of events (type to reason, event, order) holds for one that the delivery brought, so it does not find those of which nothing is known.
+
+It can be interrupted, and says how to go on. It exits with 1 if a delivery could not be read, or an event means something else today.
 
 Examples:
 
     paidonce replay testdata/payloads/stripe --dry-run
     paidonce replay ./captured/2026-11-30 --source stripe --to https://staging.example
-    paidonce replay --from-db --source stripe --since 48h`
+    paidonce replay --from-db --where source=stripe,since=48h
+    paidonce replay --from-db --where order=ord_1 --apply`
 }
 
 // Run runs the command.
@@ -52,8 +56,8 @@ func (c replayCmd) Run(ctx context.Context, e *env) error {
 		return c.fromDB(ctx, e)
 	case c.Path == "":
 		return usage("replay: name a file or a folder, or --from-db")
-	case c.Apply || c.Account != "" || c.Since != "" || c.Until != "":
-		return usage("replay: --apply, --account, --since and --until belong to --from-db")
+	case c.Apply || len(c.Where) > 0 || c.After != "":
+		return usage("replay: --where, --apply and --after belong to --from-db")
 	}
 	cfg, err := e.loadAccounts()
 	if err != nil {

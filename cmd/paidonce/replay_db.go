@@ -2,57 +2,34 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/paidonce/paidonce/internal/config"
+	"github.com/google/uuid"
+
 	"github.com/paidonce/paidonce/internal/reevaluate"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
 )
 
-// replayBatch is how many deliveries one transaction folds.
-const replayBatch = 64
-
-// refold is what folding stored deliveries again came to.
+// refold is what taking stored deliveries in once more came to.
 type refold struct {
-	Deliveries int            `json:"deliveries"`
-	Events     int            `json:"events"`
-	Applied    bool           `json:"applied"` // false: a dry run
-	Outcomes   map[string]int `json:"outcomes"`
-	Changes    []change       `json:"changes"` // events that are not duplicates
-	Skipped    []skip         `json:"skipped"`
-}
-
-type change struct {
-	Account string `json:"account"`
-	Source  string `json:"source"`
-	Event   string `json:"event"`
-	Outcome string `json:"outcome"`
-	Reason  string `json:"reason,omitempty"`
-	Order   string `json:"order,omitempty"`
-	Before  int    `json:"order_version_before,omitempty"`
-	After   int    `json:"order_version_after,omitempty"`
-}
-
-type skip struct {
-	Source     string `json:"source"`
-	ReceivedAt string `json:"received_at"`
-	Why        string `json:"why"`
+	Applied    bool                 `json:"applied"` // false: a dry run
+	Deliveries int                  `json:"deliveries"`
+	Events     int                  `json:"events"`
+	Known      int                  `json:"known"` // as they are: they change nothing
+	Orders     []store.OrderChange  `json:"orders"`
+	Entered    []store.EnteredEvent `json:"entered"`
+	Skipped    []store.SkippedEvent `json:"skipped"`
+	Next       string               `json:"next,omitempty"` // where to go on, if it was interrupted
 }
 
 func (c replayCmd) fromDB(ctx context.Context, e *env) error {
-	if c.To != "" || c.DryRun {
-		return usage("replay --from-db sends nothing, and is a dry run unless --apply is given")
-	}
-	filter := store.DeliveryFilter{Account: c.Account, Source: c.Source}
-	var err error
-	if filter.Since, err = e.timeOf("--since", c.Since); err != nil {
-		return err
-	}
-	if filter.Until, err = e.timeOf("--until", c.Until); err != nil {
+	where, after, err := c.terms(e)
+	if err != nil {
 		return err
 	}
 	cfg, err := e.loadAccounts()
@@ -64,110 +41,158 @@ func (c replayCmd) fromDB(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
-	if err := e.known(ctx, st, c.Account, c.Source); err != nil {
+	filter, err := e.filterOf(ctx, cfg, st, where)
+	if err != nil {
 		return err
 	}
-
-	out := refold{Applied: c.Apply, Outcomes: map[string]int{}, Changes: []change{}, Skipped: []skip{}}
-	progress := e.newBar()
-	var last *store.StoredDelivery
-	for {
-		page, err := st.Deliveries(ctx, filter, last, replayBatch)
-		if err != nil {
-			return err
-		}
-		if err := c.fold(ctx, cfg, st, page, &out); err != nil {
-			return err
-		}
-		if len(page) < replayBatch {
-			break
-		}
-		last = &page[len(page)-1]
-		progress.show(out.Deliveries, out.Deliveries+replayBatch, "deliveries")
-	}
-	progress.clear()
-	if c.JSON {
-		return e.printJSON(out)
-	}
-	c.showRefold(e, out)
-	return nil
-}
-
-// fold takes some deliveries through the one transaction of all events, and
-// back again in a dry run.
-func (c replayCmd) fold(ctx context.Context, cfg *config.Config, st *store.Store, page []store.StoredDelivery, out *refold) error {
-	var events []store.Event
-	reader := reevaluate.Reader{Config: cfg}
-	for _, d := range page {
-		if d.Source == store.APISource {
-			continue // what the merchant said itself is not a gateway's delivery
-		}
-		out.Deliveries++
-		read, err := reader.Read(d)
-		if err != nil {
-			out.Skipped = append(out.Skipped, skip{Source: d.Source, ReceivedAt: when(d.ReceivedAt), Why: err.Error()})
-			continue
-		}
-		events = append(events, read...)
-	}
-	if len(events) == 0 {
-		return nil
-	}
-	var results []store.Result
-	var err error
-	if c.Apply {
-		results, err = st.Apply(ctx, events)
-	} else {
-		results, err = st.DryRun(ctx, events)
-	}
+	total, err := st.CountKept(ctx, filter, after)
 	if err != nil {
-		return fmt.Errorf("fold stored deliveries again: %w", err)
+		return err
 	}
-	for i, r := range results {
-		out.Events++
-		out.Outcomes[string(r.Outcome)]++
-		if r.Outcome == store.Duplicate {
-			continue
-		}
-		ch := change{
-			Account: events[i].Account, Source: events[i].Source, Event: events[i].ID,
-			Outcome: string(r.Outcome), Reason: r.Reason, Before: r.Before, After: r.After,
-		}
-		if r.After > 0 {
-			ch.Order = r.Order.String()
-		}
-		out.Changes = append(out.Changes, ch)
+	if !c.JSON {
+		fmt.Fprintf(e.stdout, "%s to read.\n", deliveries(total))
 	}
-	return nil
+	progress, read, out := e.newBar(), 0, refold{Applied: c.Apply, Orders: []store.OrderChange{}, Entered: []store.EnteredEvent{}, Skipped: []store.SkippedEvent{}}
+	counts := refoldCounts{orders: map[uuid.UUID]bool{}, entered: map[string]int{}, skipped: map[string]int{}}
+	all, err := reevaluate.Reader{Config: cfg}.Replay(ctx, st, reevaluate.Replay{
+		Filter: filter, After: after, Apply: c.Apply,
+		Each: func(r reevaluate.Replayed) error {
+			read += r.Deliveries
+			counts.add(r)
+			if c.JSON {
+				out.Orders, out.Entered, out.Skipped = append(out.Orders, r.Orders...), append(out.Entered, r.Entered...), append(out.Skipped, r.Skipped...)
+			} else if len(r.Orders)+len(r.Entered)+len(r.Skipped) > 0 {
+				progress.clear()
+				c.showMoves(e, r.Orders)
+				e.showReevaluated(store.Reevaluated{Entered: r.Entered, Skipped: r.Skipped})
+			}
+			progress.show(read, max(total, read), "deliveries")
+			return nil
+		},
+	})
+	progress.clear()
+	out.Deliveries, out.Events, out.Known = all.Deliveries, all.Known+all.Read, all.Known
+	if err != nil && !all.Next.At.IsZero() {
+		out.Next = all.Next.String()
+	}
+	if c.JSON {
+		err = errors.Join(err, e.printJSON(out))
+	} else {
+		c.sumRefold(e, out, counts, err)
+	}
+	if err != nil && out.Next != "" {
+		fmt.Fprintf(e.stderr, "paidonce: to go on where it ended: the same with --after %s\n", out.Next)
+	}
+	if err == nil && len(counts.skipped) > 0 {
+		return errFailed
+	}
+	return err
 }
 
-func (c replayCmd) showRefold(e *env, out refold) {
-	if len(out.Changes) > 0 {
-		rows := make([][]string, len(out.Changes))
-		for i, ch := range out.Changes {
-			version := ""
-			if ch.After > 0 {
-				version = fmt.Sprintf("%d -> %d", ch.Before, ch.After)
-			}
-			rows[i] = []string{ch.Account, ch.Source, ch.Event, ch.Outcome, ch.Reason, ch.Order, version}
-		}
-		table(e.stdout, []string{"ACCOUNT", "SOURCE", "EVENT", "OUTCOME", "REASON", "ORDER", "VERSION"}, rows)
-	}
-	for _, s := range out.Skipped {
-		fmt.Fprintf(e.stdout, "skipped: source %s, received %s: %s\n", s.Source, s.ReceivedAt, s.Why)
-	}
-	var counts []string
-	for _, word := range slices.Sorted(maps.Keys(out.Outcomes)) {
-		counts = append(counts, fmt.Sprintf("%d %s", out.Outcomes[word], word))
-	}
-	fmt.Fprintf(e.stdout, "%s read: %s (%s).\n", deliveries(out.Deliveries), plural(out.Events, "event"), orNone(counts))
+// terms reads the flags.
+func (c replayCmd) terms(e *env) (where reevaluate.Where, after store.DeliveryKey, err error) {
 	switch {
+	case c.To != "":
+		return where, after, usage("replay --from-db sends nothing anywhere; --to belongs to files")
+	case c.DryRun && c.Apply:
+		return where, after, usage("replay --from-db: --dry-run or --apply, not both")
+	}
+	if where, err = reevaluate.ParseWhere(c.Where, e.now()); err != nil {
+		return where, after, usage("--where: %w", err)
+	}
+	switch {
+	case c.Source != "" && where.Source != "":
+		return where, after, usage("replay --from-db: --source is --where source=")
+	case c.Source != "":
+		where.Source, where.Sources = c.Source, []string{c.Source}
+	}
+	if c.After != "" {
+		if after, err = store.ParseDeliveryKey(c.After); err != nil {
+			return where, after, usage("--after: %w; it is printed where a replay is interrupted", err)
+		}
+	}
+	return where, after, nil
+}
+
+// showMoves prints what becomes of orders: in one line, and what of them changes.
+func (c replayCmd) showMoves(e *env, orders []store.OrderChange) {
+	would := ""
+	if !c.Apply {
+		would = "would "
+	}
+	for _, o := range orders {
+		head := fmt.Sprintf("%s %s%s", o.Ref, would, moves(o, c.Apply))
+		fmt.Fprintln(e.stdout, e.paint(e.stdout, bold, head)+" (account "+o.Account+")")
+		for _, line := range orderDiff(o) {
+			fmt.Fprintf(e.stdout, "  %-10s  %s\n", line[0], line[1])
+		}
+	}
+}
+
+// moves says in a few words what becomes of an order, as in "move from pending to paid".
+func moves(o store.OrderChange, done bool) string {
+	verb := func(would, did string) string {
+		if done {
+			return did
+		}
+		return would
+	}
+	switch {
+	case o.New:
+		return verb("be made", "was made") + ", " + string(o.After.State)
+	case o.Before.State != o.After.State:
+		return verb("move", "moved") + " from " + string(o.Before.State) + " to " + string(o.After.State)
+	}
+	return verb("stay ", "stayed ") + string(o.After.State) + ", and change" + verb("", "d")
+}
+
+// refoldCounts counts outcomes, skips and orders for the last line.
+type refoldCounts struct {
+	orders           map[uuid.UUID]bool
+	entered, skipped map[string]int
+}
+
+func (c *refoldCounts) add(r reevaluate.Replayed) {
+	for _, o := range r.Orders {
+		c.orders[o.ID] = true
+	}
+	for _, ev := range r.Entered {
+		c.entered[string(ev.Outcome)]++
+	}
+	for _, s := range r.Skipped {
+		c.skipped[s.Code]++
+	}
+}
+
+// summed is a sum, and what it is made of.
+func summed(of map[string]int) (sum int, parts string) {
+	var words []string
+	for _, word := range slices.Sorted(maps.Keys(of)) {
+		words = append(words, fmt.Sprintf("%d %s", of[word], word))
+		sum += of[word]
+	}
+	if sum > 0 {
+		parts = " (" + strings.Join(words, ", ") + ")"
+	}
+	return sum, parts
+}
+
+func (c replayCmd) sumRefold(e *env, out refold, counts refoldCounts, err error) {
+	missing, outcomes := summed(counts.entered)
+	skipped, codes := summed(counts.skipped)
+	fmt.Fprintf(e.stdout, "%s read: %s, %d known, %d missing%s, %d skipped%s.\n", deliveries(out.Deliveries), plural(out.Events, "event"), out.Known,
+		missing, outcomes, skipped, codes)
+	moved := plural(len(counts.orders), "order")
+	switch {
+	case err != nil:
+	case out.Applied && missing > 0:
+		fmt.Fprintf(e.stdout, "%s entered, %s moved.\n", plural(missing, "event"), moved)
 	case out.Applied:
-		fmt.Fprintf(e.stdout, "%s entered.\n", plural(len(out.Changes), "change"))
-	case len(out.Changes) > 0:
-		fmt.Fprintln(e.stdout, "This was a dry run, each batch by itself; --apply does it.")
+		fmt.Fprintln(e.stdout, "Nothing changed.")
+	case missing > 0:
+		fmt.Fprintf(e.stdout, "%s would move. This was a dry run; --apply does it.\n", moved)
 	default:
-		fmt.Fprintln(e.stdout, "Nothing would change.")
+		fmt.Fprintln(e.stdout, "Would change nothing.")
 	}
 }
 
