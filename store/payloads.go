@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +30,11 @@ func (d StoredDelivery) Key() DeliveryKey { return DeliveryKey{d.ReceivedAt, d.D
 type DeliveryKey struct {
 	At       time.Time
 	Delivery uuid.UUID
+}
+
+// Compare is how two deliveries stand to each other: below 0 if k is the older one.
+func (k DeliveryKey) Compare(other DeliveryKey) int {
+	return cmp.Or(k.At.Compare(other.At), bytes.Compare(k.Delivery[:], other.Delivery[:]))
 }
 
 // String is what [ParseDeliveryKey] reads: a time of the database in UTC, and an id.
@@ -85,6 +92,11 @@ func (f *ReevaluateFilter) deliveries(after DeliveryKey, columns string) (string
 		c.add("b.received_at >= ? AND (b.received_at, b.delivery) > (?, ?)", after.At, after.At, pgUUID(after.Delivery))
 	}
 	return keptPayloads + `SELECT ` + columns + ` FROM (SELECT DISTINCT b.received_at, b.delivery FROM ` + from + c.where() + `) d`, c.args
+}
+
+// OfBytes is what a filter asks of bytes alone, and so of every event of a delivery: without what it asks of events.
+func (f *ReevaluateFilter) OfBytes() ReevaluateFilter {
+	return ReevaluateFilter{Account: f.Account, Sources: f.Sources, Since: f.Since, Until: f.Until}
 }
 
 // CountKept returns how many kept deliveries a filter chooses behind one of them.

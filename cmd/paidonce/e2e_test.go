@@ -282,7 +282,7 @@ func TestLookAround(t *testing.T) {
 		"orders show ord_1 --account nosuch": exitUsage, "events --account nosuch": exitUsage, "events --source nosuch": exitUsage,
 		"events show evt_1 --source nosuch": exitUsage, "explain ord_1 --account nosuch": exitUsage, "explain evt_1 --source nosuch": exitUsage,
 		"fetches --source nosuch": exitUsage, "fetches retry --account nosuch --yes": exitUsage,
-		"replay --from-db --source nosuch": exitUsage, "replay --from-db --account nosuch": exitUsage,
+		"replay --from-db --source nosuch": exitUsage, "replay --from-db --where account=nosuch": exitUsage,
 		"effects retry --order nosuch --yes": exitFailed, "effects --order nosuch": exitFailed, "orders show nosuch": exitFailed,
 	} {
 		a := call(t, words("%s -c %s", args, s.config))
@@ -313,8 +313,8 @@ func TestLookAround(t *testing.T) {
 	serve.stop(t)
 }
 
-// Stored deliveries that processed_events has lost are folded again from their
-// bytes: first as a dry run that changes nothing, then really.
+// Stored deliveries that processed_events has lost are taken in once more from
+// their bytes: first as a dry run that changes nothing, then really.
 func TestReplayFromDatabase(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -322,7 +322,7 @@ func TestReplayFromDatabase(t *testing.T) {
 	require.Equal(t, http.StatusCreated, s.register(t, "ord_1", 5000))
 	require.Equal(t, exitOK, s.send(t, "payment_intent.succeeded --id evt_1 --order ord_1").code)
 	serve.stop(t)
-	require.Equal(t, "1 delivery read: 1 event (1 duplicate).\nNothing would change.\n", s.look(t, "replay --from-db"))
+	require.Equal(t, "1 delivery to read.\n1 delivery read: 1 event, 1 known, 0 missing, 0 skipped.\nWould change nothing.\n", s.look(t, "replay --from-db"))
 
 	e, _, _ := s.env()
 	e.config = s.config
@@ -332,15 +332,15 @@ func TestReplayFromDatabase(t *testing.T) {
 	_, err = st.Pool().Exec(t.Context(), `DELETE FROM processed_events WHERE event_id = 'evt_1'`)
 	require.NoError(t, err)
 
-	dry := s.look(t, "replay --from-db --source stripe --since 240h")
-	require.Contains(t, dry, "evt_1")
-	require.Contains(t, dry, "(1 no_change)")
-	require.Contains(t, dry, "This was a dry run")
+	dry := s.look(t, "replay --from-db --source stripe --where since=240h")
+	require.Contains(t, dry, "event evt_1 of source stripe, payment_intent.succeeded (new)\n")
+	require.Contains(t, dry, "1 delivery read: 1 event, 0 known, 1 missing (1 no_change), 0 skipped.\n0 orders would move. This was a dry run; --apply does it.\n")
 	require.NotContains(t, s.look(t, "events"), "evt_1", "nothing was written")
 
-	require.Contains(t, s.look(t, "replay --from-db --apply"), "1 change entered.")
+	require.Contains(t, s.look(t, "replay --from-db --apply"), "1 event entered, 0 orders moved.\n")
 	require.Contains(t, s.look(t, "events"), "evt_1")
-	require.Contains(t, s.look(t, "replay --from-db --until 240h"), "0 deliveries read")
+	require.Contains(t, s.look(t, "replay --from-db --apply"), "0 missing, 0 skipped.\nNothing changed.\n")
+	require.Contains(t, s.look(t, "replay --from-db --where until=240h"), "0 deliveries to read.\n")
 }
 
 // Schema: status tells, serve refuses, migrate heals, twice is once.

@@ -35,7 +35,7 @@ func (replayCmd) Help() string {
 
 With --from-db nothing is sent: kept bytes are read with today's mapping and go the way of new ones. Events that are known change nothing, however often; those that are missing are entered. What an event was taken to say is never replaced: paidonce events reevaluate does that. A dry run, the default, says for each order what would become of it, and writes nothing.
 
-Terms of --where: account=, source=, gateway=, type=, outcome=, reason=, event=, order=, since=, until= (received; RFC 3339, or how long ago: 24h), and mapping_version<N; all must hold. Without any, all deliveries are read that are kept. What is asked of events (type to reason, event, order) holds for one that the delivery brought, so it does not find those of which nothing is known.
+Terms of --where: account=, source=, gateway=, type=, outcome=, reason=, event=, order=, since=, until= (received; RFC 3339, or how long ago: 24h), and mapping_version<N; all must hold. Without any, all deliveries are read that are kept. What is asked of events (type, event, order) holds for one that the delivery brought, or that its bytes hold today and that is missing; outcome, reason and mapping_version are of known events only.
 
 It can be interrupted, and says how to go on. It exits with 1 if a delivery could not be read, or an event means something else today.
 

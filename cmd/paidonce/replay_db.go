@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/internal/reevaluate"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
@@ -17,8 +18,9 @@ import (
 
 // refold is what taking stored deliveries in once more came to.
 type refold struct {
-	Applied    bool                 `json:"applied"` // false: a dry run
-	Deliveries int                  `json:"deliveries"`
+	Applied    bool                 `json:"applied"`    // false: a dry run
+	Deliveries int                  `json:"deliveries"` // that were read
+	Chosen     int                  `json:"chosen"`     // of these
 	Events     int                  `json:"events"`
 	Known      int                  `json:"known"` // as they are: they change nothing
 	Orders     []store.OrderChange  `json:"orders"`
@@ -41,11 +43,12 @@ func (c replayCmd) fromDB(ctx context.Context, e *env) error {
 		return err
 	}
 	defer done()
-	filter, err := e.filterOf(ctx, cfg, st, where)
+	work, err := e.replayOf(ctx, cfg, st, where)
 	if err != nil {
 		return err
 	}
-	total, err := st.CountKept(ctx, filter, after)
+	work.After, work.Apply = after, c.Apply
+	total, err := work.Count(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -54,24 +57,22 @@ func (c replayCmd) fromDB(ctx context.Context, e *env) error {
 	}
 	progress, read, out := e.newBar(), 0, refold{Applied: c.Apply, Orders: []store.OrderChange{}, Entered: []store.EnteredEvent{}, Skipped: []store.SkippedEvent{}}
 	counts := refoldCounts{orders: map[uuid.UUID]bool{}, entered: map[string]int{}, skipped: map[string]int{}}
-	all, err := reevaluate.Reader{Config: cfg}.Replay(ctx, st, reevaluate.Replay{
-		Filter: filter, After: after, Apply: c.Apply,
-		Each: func(r reevaluate.Replayed) error {
-			read += r.Deliveries
-			counts.add(r)
-			if c.JSON {
-				out.Orders, out.Entered, out.Skipped = append(out.Orders, r.Orders...), append(out.Entered, r.Entered...), append(out.Skipped, r.Skipped...)
-			} else if len(r.Orders)+len(r.Entered)+len(r.Skipped) > 0 {
-				progress.clear()
-				c.showMoves(e, r.Orders)
-				e.showReevaluated(store.Reevaluated{Entered: r.Entered, Skipped: r.Skipped})
-			}
-			progress.show(read, max(total, read), "deliveries")
-			return nil
-		},
-	})
+	work.Each = func(r reevaluate.Replayed) error {
+		read += r.Deliveries
+		counts.add(r)
+		if c.JSON {
+			out.Orders, out.Entered, out.Skipped = append(out.Orders, r.Orders...), append(out.Entered, r.Entered...), append(out.Skipped, r.Skipped...)
+		} else if len(r.Orders)+len(r.Entered)+len(r.Skipped) > 0 {
+			progress.clear()
+			c.showMoves(e, r.Orders)
+			e.showReevaluated(store.Reevaluated{Entered: r.Entered, Skipped: r.Skipped})
+		}
+		progress.show(read, max(total, read), "deliveries")
+		return nil
+	}
+	all, err := reevaluate.Reader{Config: cfg}.Replay(ctx, st, work)
 	progress.clear()
-	out.Deliveries, out.Events, out.Known = all.Deliveries, all.Known+all.Read, all.Known
+	out.Deliveries, out.Chosen, out.Events, out.Known = all.Deliveries, all.Chosen, all.Known+all.Read, all.Known
 	if err != nil && !all.Next.At.IsZero() {
 		out.Next = all.Next.String()
 	}
@@ -112,6 +113,19 @@ func (c replayCmd) terms(e *env) (where reevaluate.Where, after store.DeliveryKe
 		}
 	}
 	return where, after, nil
+}
+
+// replayOf chooses what is to be taken in once more.
+func (e *env) replayOf(ctx context.Context, cfg *config.Config, st *store.Store, where reevaluate.Where) (w reevaluate.Replay, err error) {
+	w.Filter, err = e.filterOf(ctx, cfg, st, where)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return w, err
+	}
+	unknown := err
+	if w.Missing, err = reevaluate.MissingOf(ctx, st, where); err != nil || w.Missing != nil {
+		return w, err // an order that is lost, too, is found by what bytes say of it
+	}
+	return w, unknown
 }
 
 // showMoves prints what becomes of orders: in one line, and what of them changes.
@@ -180,7 +194,11 @@ func summed(of map[string]int) (sum int, parts string) {
 func (c replayCmd) sumRefold(e *env, out refold, counts refoldCounts, err error) {
 	missing, outcomes := summed(counts.entered)
 	skipped, codes := summed(counts.skipped)
-	fmt.Fprintf(e.stdout, "%s read: %s, %d known, %d missing%s, %d skipped%s.\n", deliveries(out.Deliveries), plural(out.Events, "event"), out.Known,
+	chosen := ""
+	if out.Chosen != out.Deliveries {
+		chosen = fmt.Sprintf(", %d chosen", out.Chosen)
+	}
+	fmt.Fprintf(e.stdout, "%s read%s: %s, %d known, %d missing%s, %d skipped%s.\n", deliveries(out.Deliveries), chosen, plural(out.Events, "event"), out.Known,
 		missing, outcomes, skipped, codes)
 	moved := plural(len(counts.orders), "order")
 	switch {

@@ -47,7 +47,7 @@ type commands struct {
 	Verify verifyCmd `cmd:"" group:"look" help:"Say why a signature does not match."`
 
 	Send   sendCmd   `cmd:"" group:"send" help:"Make one signed event and send it, as the gateway would."`
-	Replay replayCmd `cmd:"" group:"send" help:"Send signed events from files, or fold stored ones again."`
+	Replay replayCmd `cmd:"" group:"send" help:"Send signed events from files, or take stored ones in once more."`
 
 	Configuration configCmd     `cmd:"" name:"config" group:"settings" help:"Check the configuration, or start a new one."`
 	Gateways      gatewaysCmd   `cmd:"" group:"settings" help:"List the gateways and what they understand."`

@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/paidonce/paidonce/store"
 )
 
 // Replay is which kept deliveries are to be taken in once more, and how.
 type Replay struct {
-	Filter store.ReevaluateFilter // chooses deliveries: what it asks of events holds for one that the delivery brought
-	After  store.DeliveryKey      // go on behind this one
-	Apply  bool                   // otherwise it is a dry run
+	Filter  store.ReevaluateFilter // chooses deliveries: what it asks of events holds for one that the delivery brought
+	Missing *Missing               // chooses deliveries too: by events that they hold and that are missing; nil: none
+	After   store.DeliveryKey      // go on behind this one
+	Apply   bool                   // otherwise it is a dry run
 
 	// Each, if set, is told what came of some more deliveries. An error of it ends the work. What it was told of is not
 	// kept, so that the lists of what Replay returns are empty then.
@@ -29,7 +28,8 @@ type Replay struct {
 // Replayed is what taking deliveries in once more came to.
 type Replayed struct {
 	Deliveries int // read, or skipped
-	Known      int // events that are known as they are: they change nothing
+	Chosen     int // of these; all of them where nobody asks for what is missing
+	Known      int // events of what is chosen that are known as they are: they change nothing
 	store.Reevaluated
 
 	// Next is behind the deliveries that are done: what is asked for from there on completes this.
@@ -55,8 +55,11 @@ const SkipOtherMeaning = "other_meaning"
 func (r Reader) Replay(ctx context.Context, st *store.Store, w Replay) (Replayed, error) {
 	p := &replaying{r: r, st: st, w: w, all: Replayed{Next: w.After}}
 	p.w.Together = cmp.Or(w.Together, 20_000)
+	if w.Missing != nil {
+		p.choice = &choice{st: st, filter: w.Filter, last: w.After}
+	}
 	for last := w.After; ; {
-		keys, err := st.ListKept(ctx, w.Filter, last, replayKeys)
+		keys, err := st.ListKept(ctx, w.listed(), last, replayKeys)
 		if err != nil {
 			return p.all, err
 		}
@@ -72,11 +75,25 @@ func (r Reader) Replay(ctx context.Context, st *store.Store, w Replay) (Replayed
 	}
 }
 
+// Count returns how many deliveries a replay reads.
+func (w Replay) Count(ctx context.Context, st *store.Store) (int, error) {
+	return st.CountKept(ctx, w.listed(), w.After)
+}
+
+// listed is the filter of what is read: what bytes hold is known only then.
+func (w Replay) listed() store.ReevaluateFilter {
+	if w.Missing != nil {
+		return w.Filter.OfBytes()
+	}
+	return w.Filter
+}
+
 // replaying is a replay under way.
 type replaying struct {
 	r       Reader
 	st      *store.Store
 	w       Replay
+	choice  *choice // nil: what is listed is what is chosen
 	all     Replayed
 	missing []store.Event // that a dry run has found and not tried yet
 }
@@ -117,6 +134,7 @@ func (p *replaying) some(ctx context.Context, keys []store.DeliveryKey) error {
 // tell adds a part to the whole.
 func (p *replaying) tell(part Replayed) error {
 	p.all.Deliveries += part.Deliveries
+	p.all.Chosen += part.Chosen
 	p.all.Known += part.Known
 	if p.w.Each == nil {
 		p.all.add(part.Reevaluated)
@@ -141,51 +159,75 @@ func (r *Replayed) add(more store.Reevaluated) {
 
 // read returns the events of some deliveries that are missing.
 func (p *replaying) read(ctx context.Context, keys []store.DeliveryKey, part *Replayed) ([]store.Event, error) {
+	chosen, err := p.choice.of(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
 	deliveries, err := p.st.ReadKept(ctx, keys)
 	if err != nil {
 		return nil, err
+	}
+	// What cannot be read cannot be chosen for what it holds.
+	unreadable := func(d store.StoredDelivery, why error) {
+		if chosen(d) {
+			part.Chosen++
+			part.skip(d, "", store.SkipUnreadable, why.Error())
+		}
 	}
 	var held []store.HeldEvents
 	for _, d := range deliveries {
 		events, err := p.r.Read(d)
 		if err != nil {
-			part.skip(d, "", store.SkipUnreadable, err.Error())
+			unreadable(d, err)
 			continue
 		}
 		held = append(held, store.HeldEvents{StoredDelivery: d, Events: events})
 	}
-	known, err := p.recognise(ctx, &held, part)
+	known, err := p.recognise(ctx, &held, unreadable)
+	if err != nil {
+		return nil, err
+	}
+	holds, err := p.w.Missing.in(ctx, p.st, held, known)
 	if err != nil {
 		return nil, err
 	}
 	var missing []store.Event
 	for i, h := range held {
-		for n, ev := range h.Events {
-			switch known[i][n] {
-			case store.HeldKnown:
-				part.Known++
-			case store.HeldOther:
-				part.skip(h.StoredDelivery, ev.ID, SkipOtherMeaning, "its bytes mean something else today; paidonce events reevaluate replaces what they meant")
-			case store.HeldMissing:
-				if p.w.Apply {
-					ev.Payload, ev.Header = h.Body, h.Header
-				}
-				missing = append(missing, ev)
-			}
+		if holds[i] || chosen(h.StoredDelivery) {
+			part.Chosen++
+			missing = append(missing, p.sort(h, known[i], part)...)
 		}
 	}
 	return missing, nil
 }
 
+// sort returns what is missing of a delivery, and notes the rest.
+func (p *replaying) sort(h store.HeldEvents, known []store.Recognition, part *Replayed) (missing []store.Event) {
+	for n, ev := range h.Events {
+		switch known[n] {
+		case store.HeldKnown:
+			part.Known++
+		case store.HeldOther:
+			part.skip(h.StoredDelivery, ev.ID, SkipOtherMeaning, "its bytes mean something else today; paidonce events reevaluate replaces what they meant")
+		case store.HeldMissing:
+			if p.w.Apply {
+				ev.Payload, ev.Header = h.Body, h.Header
+			}
+			missing = append(missing, ev)
+		}
+	}
+	return missing
+}
+
 // recognise asks how events stand. A delivery with one that nobody can store today is skipped as a whole.
-func (p *replaying) recognise(ctx context.Context, held *[]store.HeldEvents, part *Replayed) ([][]store.Recognition, error) {
+func (p *replaying) recognise(ctx context.Context, held *[]store.HeldEvents, unreadable func(store.StoredDelivery, error)) ([][]store.Recognition, error) {
 	for {
 		known, err := p.st.Recognise(ctx, *held, Same)
 		var bad *store.HeldError
 		if !errors.As(err, &bad) {
 			return known, err
 		}
-		part.skip((*held)[bad.Index].StoredDelivery, "", store.SkipUnreadable, bad.Error())
+		unreadable((*held)[bad.Index].StoredDelivery, bad)
 		*held = slices.Delete(*held, bad.Index, bad.Index+1)
 	}
 }
@@ -222,95 +264,4 @@ func (p *replaying) try(ctx context.Context, last store.DeliveryKey) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// group parts the missing events by what they are about: those that may move one order, or be about one payment, are tried
-// together.
-func (p *replaying) group(ctx context.Context) ([][]store.Event, error) {
-	var names []store.PaymentName
-	for _, ev := range p.missing {
-		for _, id := range ev.Payment {
-			names = append(names, store.PaymentName{Account: ev.Account, Realm: ev.Realm, ID: id})
-		}
-	}
-	of := map[store.PaymentName]store.BookedPayment{}
-	err := p.st.ReadBooks(ctx, func(b *store.Books) error {
-		keys, err := b.Find(ctx, names)
-		if err != nil {
-			return err
-		}
-		known := slices.DeleteFunc(slices.Clone(keys), func(k store.PaymentKey) bool { return k.ID == uuid.Nil })
-		payments, err := b.Payments(ctx, known)
-		byKey := map[store.PaymentKey]store.BookedPayment{}
-		for _, p := range payments {
-			byKey[p.PaymentKey] = p
-		}
-		for i, k := range keys {
-			if k.ID != uuid.Nil {
-				of[names[i]] = byKey[k]
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	u := unions[string]{}
-	about := make([]string, len(p.missing))
-	for i, ev := range p.missing {
-		at := fmt.Sprintf("event %d", i)
-		about[i] = at
-		join := func(kind, name string) { u.join(at, ev.Account+"\x00"+kind+"\x00"+name) }
-		if ev.Reference != "" {
-			join("order", ev.Reference)
-		}
-		if ev.Renewal != nil {
-			for _, of := range ev.Renewal.Of {
-				join("recurrence", of)
-			}
-		}
-		for _, id := range ev.Payment {
-			join(ev.Realm, id)
-			if payment := of[store.PaymentName{Account: ev.Account, Realm: ev.Realm, ID: id}]; payment.ID != uuid.Nil {
-				join("payment", payment.ID.String())
-				if payment.Order != "" {
-					join("order", payment.Order)
-				}
-			}
-		}
-	}
-	var groups [][]store.Event
-	number := map[string]int{}
-	for i, ev := range p.missing {
-		root := u.find(about[i])
-		n, ok := number[root]
-		if !ok {
-			n = len(groups)
-			number[root], groups = n, append(groups, nil)
-		}
-		groups[n] = append(groups[n], ev)
-	}
-	return groups, nil
-}
-
-// unions are sets that are joined.
-type unions[T comparable] map[T]T
-
-func (u unions[T]) find(v T) T {
-	for {
-		up, ok := u[v]
-		if !ok || up == v {
-			return v
-		}
-		if next, ok := u[up]; ok {
-			u[v] = next
-		}
-		v = up
-	}
-}
-
-func (u unions[T]) join(a, b T) {
-	if a, b = u.find(a), u.find(b); a != b {
-		u[a] = b
-	}
 }
