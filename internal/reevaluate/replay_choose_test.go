@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paidonce/paidonce/gateway"
+	"github.com/paidonce/paidonce/internal/config"
 	"github.com/paidonce/paidonce/internal/reevaluate"
 	"github.com/paidonce/paidonce/order"
 	"github.com/paidonce/paidonce/store"
@@ -24,6 +25,16 @@ func TestReplayChoosesWhatIsMissing(t *testing.T) {
 	paid("evt_4", "pi_4", "ord_lost")
 	// One delivery with two events, of two orders, as a batch is.
 	w.enter(t, w.source("stripe"), []order.Event{{ID: "evt_5", Type: "a", Reference: "ord_1"}, {ID: "evt_6", Type: "b", Reference: "ord_lost"}}, []byte("two"), nil)
+	// Another account has an order of the same name.
+	require.NoError(t, w.st.EnsureAccounts(t.Context(), []string{"other"}))
+	others := w.source("stripe")
+	others.ID, others.Account = "others", "other"
+	w.cfg.Accounts["other"] = config.Account{Sources: map[string]gateway.Source{"others": others}}
+	body, err := gateway.Stripe.Sample(gateway.SampleRequest{Source: others, Type: "payment_intent.succeeded", ID: "evt_7", Payment: "pi_7", Reference: "ord_1", At: at})
+	require.NoError(t, err)
+	events, err := gateway.Stripe.Events(others, gateway.Delivery{Body: body})
+	require.NoError(t, err)
+	w.enter(t, others, events, body, nil)
 	w.exec(t, `TRUNCATE processed_events, payment_ids, payments, order_transitions, orders CASCADE`)
 	w.register(t, "ord_1", 5000)
 	paid("evt_1", "pi_1", "ord_1")
@@ -44,15 +55,15 @@ func TestReplayChoosesWhatIsMissing(t *testing.T) {
 		chosen  int
 	}{
 		"type":          {where: reevaluate.Where{ReevaluateFilter: store.ReevaluateFilter{Type: "refund.created"}}, entered: []string{"evt_2"}, chosen: 1},
-		"type, known":   {where: reevaluate.Where{ReevaluateFilter: store.ReevaluateFilter{Type: "payment_intent.succeeded"}}, entered: []string{"evt_3", "evt_4"}, chosen: 3},
+		"type, known":   {where: reevaluate.Where{ReevaluateFilter: store.ReevaluateFilter{Type: "payment_intent.succeeded"}}, entered: []string{"evt_3", "evt_4", "evt_7"}, chosen: 4},
 		"event":         {where: reevaluate.Where{ReevaluateFilter: store.ReevaluateFilter{Event: "evt_4"}}, entered: []string{"evt_4"}, chosen: 1},
 		"of a batch":    {where: reevaluate.Where{ReevaluateFilter: store.ReevaluateFilter{Event: "evt_6"}}, entered: []string{"evt_5", "evt_6"}, chosen: 1},
 		"both":          {where: reevaluate.Where{ReevaluateFilter: store.ReevaluateFilter{Event: "evt_6", Type: "a"}}},
-		"order":         {where: reevaluate.Where{Order: "ord_1"}, events: []store.EventKey{known}, entered: []string{"evt_2", "evt_3", "evt_5", "evt_6"}, chosen: 4},
+		"order":         {where: reevaluate.Where{Order: "ord_1"}, events: []store.EventKey{known}, entered: []string{"evt_2", "evt_3", "evt_5", "evt_6", "evt_7"}, chosen: 5},
 		"by its id":     {where: reevaluate.Where{Order: orders[0].ID.String()}, events: []store.EventKey{known}, entered: []string{"evt_2", "evt_3", "evt_5", "evt_6"}, chosen: 4},
 		"a lost one":    {where: reevaluate.Where{Order: "ord_lost"}, events: []store.EventKey{}, entered: []string{"evt_4", "evt_5", "evt_6"}, chosen: 2},
 		"order, type":   {where: reevaluate.Where{Order: "ord_1", ReevaluateFilter: store.ReevaluateFilter{Type: "refund.created"}}, events: []store.EventKey{known}, entered: []string{"evt_2"}, chosen: 1},
-		"another's":     {where: reevaluate.Where{Order: "ord_1", ReevaluateFilter: store.ReevaluateFilter{Account: "other"}}, events: []store.EventKey{}},
+		"another's":     {where: reevaluate.Where{Order: "ord_1", ReevaluateFilter: store.ReevaluateFilter{Account: "other"}}, events: []store.EventKey{}, entered: []string{"evt_7"}, chosen: 1},
 		"order of none": {where: reevaluate.Where{Order: "ord_9"}, events: []store.EventKey{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +75,11 @@ func TestReplayChoosesWhatIsMissing(t *testing.T) {
 			require.Equal(t, c.entered, ids(out.Entered))
 			require.Equal(t, c.chosen, out.Chosen)
 			require.Empty(t, out.Skipped)
+			moved := map[string]bool{}
+			for _, o := range out.Orders {
+				require.NotContains(t, moved, o.Account+" "+o.Ref, "what moves one order is tried together")
+				moved[o.Account+" "+o.Ref] = true
+			}
 		})
 	}
 	for name, where := range map[string]reevaluate.Where{
@@ -76,6 +92,14 @@ func TestReplayChoosesWhatIsMissing(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, missing, name)
 	}
+
+	// What is known is chosen by what is known of it.
+	w.exec(t, `UPDATE processed_events SET type = 'once' WHERE event_id = 'evt_1'`)
+	out, err := reader.Replay(t.Context(), w.st, reevaluate.Replay{
+		Filter: store.ReevaluateFilter{Type: "payment_intent.succeeded"}, Missing: &reevaluate.Missing{Type: "payment_intent.succeeded"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3, out.Chosen)
 }
 
 // Lists are read in parts, and what the filter chooses is found in all of them. What cannot be read is told of where it is chosen.

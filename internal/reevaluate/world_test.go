@@ -69,7 +69,7 @@ func (w *world) enter(t require.TestingT, s gateway.Source, events []order.Event
 	var all []store.Event
 	for _, ev := range events {
 		all = append(all, store.Event{
-			Event: ev, Account: "shop", Source: s.ID, Delivery: delivery, Payload: body, Header: header, MappingVersion: gateway.MappingVersion,
+			Event: ev, Account: s.Account, Source: s.ID, Delivery: delivery, Payload: body, Header: header, MappingVersion: gateway.MappingVersion,
 			OnUnknown: store.OnUnknown(s.OnUnknownOrder), Paused: s.Paused,
 		})
 	}
