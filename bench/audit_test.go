@@ -27,7 +27,7 @@ func BenchmarkAudit(b *testing.B) {
 		_, err := fmt.Sscan(text, &most)
 		require.NoError(b, err)
 	}
-	pg, err := localpg.Start(b.Context(), localpg.Options{Dir: localpg.DefaultDir("bench", os.Getenv), Log: os.Stderr})
+	pg, err := localpg.Start(b.Context(), localpg.Options{Dir: localpg.DefaultDir("bench of audits", os.Getenv), Log: os.Stderr})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, pg.Stop()) }()
 	for _, events := range []int{most / 20, most} {
