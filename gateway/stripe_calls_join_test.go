@@ -99,7 +99,7 @@ func TestStripeJoins(t *testing.T) {
 			"CaptureInAnOldVersion", capture, stripeDoes(t, capture),
 			[]order.Event{authorized},
 			[]order.Event{stripeTold(t, "charge.captured", whole, at(2), totals(2000, 3000, old))},
-			2000, 3000, order.StatusAuthorized,
+			2000, 0, order.StatusAuthorized,
 		},
 		{
 			"Void", void, stripeDoes(t, void),
